@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from pygroups.channel.missing import Missing
 
 from pygroups import Channel, DeliveredElsewhere, Event, Gap, Message
+from pygroups.core.limits import GAPS_MAX
 from pygroups.layers.sequencer import Sequencer
 from pygroups.testing import Group
 
@@ -82,3 +84,15 @@ def test_MRG_31_a_sender_whose_message_only_the_other_side_delivered() -> None:
 
     group = Group()
     group.run(story, group)
+
+
+def test_the_gaps_of_one_merge_are_remembered_as_one() -> None:
+    """They name other members, and are one merge of the GAPS_MAX that a sender remembers."""
+    missing = Missing()
+    missing.add(range(1, 3), ())
+    for number in range(GAPS_MAX):
+        missing.add(range(10 + number, 11 + number), ())
+    for number in (2, 10, 9 + GAPS_MAX):
+        with pytest.raises(DeliveredElsewhere):
+            missing.check(number)
+    missing.check(5)

@@ -69,6 +69,8 @@ SELDOM = (
     "changes",
     "marks",
     "digest",
+    "lacks",
+    "missing",
     "subgroups",
     "gaps",
     "accepted",

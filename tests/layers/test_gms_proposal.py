@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pygroups.core.address import Address
 from pygroups.core.standing import WaitsForState
-from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.core.view import AgreedView, Ballot, Lack, Lacks, ViewId
 from pygroups.layers.gms.decisions.electors import Electorate
 from pygroups.layers.gms.decisions.proposal import Proposal, Side, difference, differences, proposal_of
 from pygroups.layers.gms.heads import Difference, SideEnd
@@ -32,6 +32,12 @@ def sides(draw: st.DrawFn, view: AgreedView) -> Side:
     cut = {member: draw(st.integers(0, 3)) for member in view.members}
     holders = {member: draw(st.sampled_from(view.members)) if end else member for member, end in cut.items()}
     return Side(view, tuple(member for member in view.members if member in stays), cut, holders)
+
+
+def lacks(members: list[Address]) -> st.SearchStrategy[Lacks | None]:
+    some = st.lists(st.sampled_from(members), min_size=1, unique=True).map(tuple)
+    ranges = st.builds(lambda low, count, who: Lack(low, low + count, who), st.integers(1, 9), st.integers(1, 9), some)
+    return st.none() | st.dictionaries(st.sampled_from(MEMBERS), st.lists(ranges, min_size=1, max_size=3).map(tuple))
 
 
 @st.composite
@@ -58,6 +64,7 @@ def proposals(draw: st.DrawFn) -> Proposal:
         standings,
         {D: "slow"},
         {A: (4, 0)},
+        draw(lacks(members)),
     )
 
 
@@ -102,6 +109,15 @@ def test_the_members_of_a_view_are_sent_to_no_member_of_it() -> None:
 )
 def test_a_difference_that_makes_no_sense(sides: tuple[SideEnd, ...]) -> None:
     told = Difference(Ballot(8, A), ViewId(8, A), "", sides, {}, True, {})
+    assert proposal_of(told, None) is None
+
+
+@pytest.mark.parametrize("lack", [(1, 1, [0]), (5, 4, [0]), (1, 2, [0, 3])])
+def test_a_range_without_numbers_or_of_no_member_makes_no_sense(lack: tuple[int, int, list[int]]) -> None:
+    told = Difference(Ballot(8, A), ViewId(8, A), "", (WHOLE,), {}, (), {}, lacks={D: [(1, 2, [2])]})
+    assert proposal_of(told, None)
+    assert told.lacks is not None
+    told.lacks[D].append(lack)
     assert proposal_of(told, None) is None
 
 

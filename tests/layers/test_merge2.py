@@ -16,7 +16,7 @@ from pygroups.core.merge_events import MergeWanted
 from pygroups.core.run import Run
 from pygroups.core.standing import WaitsForState
 from pygroups.core.top import Top
-from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
+from pygroups.core.view import AgreedView, Ballot, Lack, MergeId, ViewId
 from pygroups.layers.gms.decisions.attempt import Deed, Stage
 from pygroups.layers.gms.decisions.merge_attempt import TRIES_MAX, MergeAttempt, merged
 from pygroups.layers.gms.heads import Accept, CollectAck
@@ -147,6 +147,18 @@ def test_the_marks_of_the_sides_go_along_while_a_member_waits_for_a_state() -> N
     waits = CollectAck(Ballot(8, A), [], False, WaitsForState(C, CD.id), True, {C: 4})
     proposal = merged(Ballot(8, A), ((AB, (A,)), (CD, (D,))), {A: held({A: 2}), D: waits})
     assert [side.marks for side in proposal.sides] == [{A: 2}, {C: 4}]
+
+
+def test_what_members_never_delivered_goes_along_where_marks_differ() -> None:
+    """C announced 26 to 30 of A in an earlier merge, and D joined after 33 of A; of B, nobody announces a gap."""
+    answers = {
+        A: held({A: 28, B: 26}, missing={B: ((1, 9),)}),
+        C: held({A: 40, B: 26}, missing={A: ((26, 31),), B: ((1, 20),)}),
+        D: held({A: 40, B: 26}, missing={A: ((1, 34),)}),
+    }
+    proposal = merged(Ballot(8, A), ((AB, (A,)), (CD, (C, D))), answers)
+    assert proposal.digest == {A: (40, 1), B: (26, 0)}
+    assert proposal.lacks == {A: (Lack(28, 31, (C,)), Lack(28, 34, (D,)))}
 
 
 def test_the_silent_and_the_refusing_are_left_out() -> None:

@@ -69,6 +69,7 @@ class Life:
     seq: int = 0
     next_number: int = 1
     marks: dict[str, int] = field(default_factory=dict)
+    had: dict[str, set[int]] = field(default_factory=dict)  # per origin, the delivered numbers
     profile: str | None = None  # another than the group's
     missing: bool = False  # its journal is not written
     hole_at: int | None = None  # this record is lost
@@ -182,6 +183,7 @@ class History:
             life.log("deliver", **(fields_of(run) | where | changes))
             life.position += run.count
             life.seq += 1
+            life.had.setdefault(run.origin.address, set()).update(range(run.first, run.first + run.count))
             life.marks[run.origin.address] = max(life.marks.get(run.origin.address, 0), run.first + run.count - 1)
 
     def multicast(self, names: str, count: int = 1) -> None:

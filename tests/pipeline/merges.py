@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from tests.pipeline.histories import History, Life, View
 from tests.pipeline.planted import closed, others
@@ -45,9 +46,10 @@ def merge(
     groups = [[history[name] for name in side] for side in sides]
     members = [history[name] for name in order or sorted("".join(sides))]
     view = (history.number + 1, members[0].address)
+    tops = [dict(side[0].marks) for side in groups]
     if given[0]:
         history[given[0]].marks = dict(history[given[1]].marks)
-    told = {life: _told(life, groups) for life in members}
+    told = {life: _told(life, groups, tops) for life in members}
     for life in members:
         change(life.name, told[life])
     for side in groups:
@@ -66,10 +68,10 @@ def merge(
     return view
 
 
-def _told(life: Life, groups: Sequence[Sequence[Life]]) -> Told:
+def _told(life: Life, groups: Sequence[Sequence[Life]], tops: Sequence[dict[str, int]]) -> Told:
     marks: dict[str, tuple[int, int]] = {}  # per origin, the highest mark and the first side that has it
-    for number, side in enumerate(groups):
-        for origin, mark in side[0].marks.items():
+    for number, top in enumerate(tops):
+        for origin, mark in top.items():
             if mark > marks.get(origin, (0, 0))[0]:
                 marks[origin] = mark, number
     own = life.marks
@@ -91,13 +93,22 @@ def _step(life: Life, stage: str, view: View, side: list[Life], members: list[Li
 
 
 def announce(life: Life, told: Told, gap: Gap) -> None:
-    """The member's record of a gap."""
+    """The member's records of a gap: one for each list of members that delivered its messages."""
     address, first, last, side = gap
     origin, _, incarnation = address.partition("@")
-    have = told.subgroups[side] if side < len(told.subgroups) else [life.address]
     label = {"origin": origin, "origin_incarnation": incarnation}
-    life.log("gap", **label, first=first, count=last - first + 1, members=have)
+    for have, numbers in groupby(range(first, last + 1), lambda number: _holders(life, told, address, number, side)):
+        low, *rest = numbers
+        life.log("gap", **label, first=low, count=1 + len(rest), members=list(have))
     life.marks[address] = max(last, life.marks.get(address, 0))
+
+
+def _holders(life: Life, told: Told, origin: str, number: int, side: int) -> tuple[str, ...]:
+    """The members of a subgroup that delivered a message; the member itself, if there is no such subgroup."""
+    if side >= len(told.subgroups):
+        return (life.address,)
+    lives = {record.life.address: record.life for record in life.story}
+    return tuple(one for one in told.subgroups[side] if number in lives[one].had.get(origin, ()))
 
 
 def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "total", more: bool = True) -> History:

@@ -104,12 +104,20 @@ class Telling:
         listed = record.fields.get("subgroups") or []
         sides = [Subgroup(self.left_by(side, record.view[0]), tuple(map(parsed, side)), {}) for side in listed]
         event.subgroups, gaps = tuple(sides), []
+        ahead = {
+            origin_of(step.fields): index
+            for step in self.history.story
+            if step.kind == "gap" and step.view == record.view
+            for index, side in enumerate(listed)
+            if set(step.fields["members"]) <= set(side)
+        }
         for step in self.history.story:
             fields = step.fields
             if step.life is not record.life:
                 continue
             if step.kind == "merge" and fields["stage"] == "installed" and proposed(step) == event.view.id:
-                event.digest = {origin: (mark, 0) for origin, mark in marks_of(fields["digest"]).items()}
+                marks = marks_of(fields["digest"])
+                event.digest = {origin: (mark, ahead.get(origin, 0)) for origin, mark in marks.items()}
             if listed and step.kind == "gap" and step.view == record.view:
                 have = tuple(map(parsed, fields["members"]))
                 gaps.append(Gap(origin_of(fields), fields["first"], fields["count"], have))

@@ -23,10 +23,13 @@ from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers.merge2.layer import Merge2
 from pygroups.layers.profiles import PROFILES as BUILT
+from pygroups.layers.streams.gaps import MISSING_MAX
 from pygroups.sim.promises.broken import Broken
 from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.facts import Delivery, Rest, Viewed
 from pygroups.sim.promises.judge import Judge
+from pygroups.sim.promises.merging import MergedViews
+from pygroups.sim.promises.messages import Messages
 from pygroups.sim.promises.uniform import UniformAgreement
 
 ALL = {name: Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1)}
@@ -186,12 +189,14 @@ class History:
         if match := re.search(r"of ([^;]+); ([^;]*)", told):
             event.subgroups = tuple(map(subgroup, match[1].split(" and ")))
             event.digest = {ALL[word[0]]: tuple(map(int, word[2:].split("/"))) for word in match[2].split()}
-        event.gaps = tuple(self.gap(event, ALL[of], int(low), int(high)) for of, low, high in GAPS(told))
+        event.gaps = tuple(self.gap(event, ALL[of], int(low), int(high), at) for of, low, high, at in GAPS(told))
         self.judge.viewed(ALL[one], event)
         if whom[-1] == one:
             self.views.update(dict.fromkeys(whom, id))
 
-    def gap(self, event: NewView, origin: Address, first: int, last: int) -> Gap:
+    def gap(self, event: NewView, origin: Address, first: int, last: int, at: str) -> Gap:
+        if at:
+            return Gap(origin, first, last - first + 1, tuple(ALL[member] for member in at.strip("-")))
         _, side = event.digest.get(origin, (0, len(event.subgroups)))
         subgroup = event.subgroups[side].members if side < len(event.subgroups) else ()
         return Gap(origin, first, last - first + 1, subgroup)
@@ -229,7 +234,7 @@ class History:
         self.judge.on_connection(member, sent, what | {"peer": to, "connection": int(connection or 1)})
 
 
-GAPS = re.compile(r"lacks (\w)(\d+)-(\d+)").findall
+GAPS = re.compile(r"lacks (\w)(\d+)-(\d+)(?: at (-|\w+))?").findall
 
 
 def subgroup(text: str) -> Subgroup:
@@ -306,6 +311,7 @@ C1: C
 """
 
 SIDES = "told of 2A AB and 2C C; A:3/0 C:2/1"
+LATER = "told of 2A AB and 3C CD; A:3/0 C:2/1"  # D joined behind the message of C
 
 SMALL_APART = """
 window 8
@@ -343,6 +349,8 @@ GOOD = {
     "what only its sender had may be missing elsewhere": READ + "program A gets A2\ndelivered A below 3\nquiet A B C",
     "two sides merge": APART
     + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\nview 3 ABC: C ({SIDES}; lacks A2-2)\nsend B\nB1: A B C\nquiet A B C",
+    "one that joined later is not named": APART + f"view 3C CD: C\nview 3C CD: D (alone) (as A:2 C:2)\n"
+    f"view 4 ABCD: A B ({LATER}; lacks C1-1 at C)\nview 4 ABCD: C D ({LATER}; lacks A2-2)",
     "one that comes to a merge reads nothing of what it skips": SMALL_APART
     + "read C: A:2\nview 3 ABC: A B (told of 2A AB and 2C C; A:4/0)\nsend A\nsend A",
     "a window that the others free": SMALL + "read C: A:4\nsend A\nsend A",
@@ -441,6 +449,17 @@ PLANTED = [
     (
         "merge-announced",
         APART + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\nview 3 ABC: C (told of 2A AB and 2C C; A:3/0)",
+    ),
+    ("merge-announced", APART + f"view 3 ABC: A B ({SIDES}; lacks C1-1 at BC)"),
+    ("merge-announced", APART + f"view 3 ABC: A B ({SIDES}; lacks C1-1 at AB)"),
+    (
+        "merge-announced",
+        APART + f"view 3 ABC: A B ({SIDES}; lacks C1-1 at -)\nview 3 ABC: C ({SIDES}; lacks A2-2)",
+    ),
+    (
+        "merge-announced",
+        APART + f"view 3C CD: C\nview 3C CD: D (alone) (as A:2 C:2)\nview 4 ABCD: A B ({LATER}; lacks C1-1 at CD)\n"
+        f"view 4 ABCD: C D ({LATER}; lacks A2-2)",
     ),
     ("fifo", APART + "view 3 AB: A B (told that it lacks C1-1)"),
     ("fifo", APART + f"view 3 ABC: A B ({SIDES}; lacks C2-2)"),
@@ -615,6 +634,30 @@ def test_what_is_delivered_after_others_went_on_is_found(then: str) -> None:
             check.ended(ALL["A"], "crashed", None)
         else:
             check.viewed(Viewed(ALL["A"], second, (ALL["A"],), first, first, (), None, history="h"))
+
+
+@pytest.mark.parametrize(("ranges", "breaks"), [(MISSING_MAX - 1, True), (MISSING_MAX, False)])
+def test_a_gap_may_leave_out_a_member_with_many_holes(ranges: int, breaks: bool) -> None:
+    """B keeps its holes as a few ranges, which then cover messages that it delivered."""
+    a, b = ALL["A"], ALL["B"]
+    old, older, merged = ViewId(2, a), ViewId(1, b), ViewId(3, a)
+    messages, high = Messages(), 2 * ranges + 1
+    messages.next = {a: {a: high}, b: {a: high}}
+    check = MergedViews(messages)
+    for member, view in ((a, old), (b, older)):
+        check.viewed(Viewed(member, view, (member,), None, None, (member,), None))
+    for first in range(2, high, 2):
+        check.delivered(Delivery(b, older, 0, a, first, 1, b""))
+    gaps = (Gap(a, high - 1, 1, ()),)
+    sides = (Subgroup(old, (a,), {}), Subgroup(older, (b,), {}))
+    told = {"subgroups": sides, "merged": {a: (high, 1)}}
+    check.viewed(Viewed(a, merged, (a, b), old, old, (a,), None, gaps=gaps, **told))
+    last = Viewed(b, merged, (a, b), older, older, (b,), None, **told)
+    if not breaks:
+        check.viewed(last)
+        return
+    with pytest.raises(Broken, match="does not name a member that delivered the messages"):
+        check.viewed(last)
 
 
 def test_every_promise_of_a_profile_has_a_planted_fault() -> None:

@@ -34,6 +34,7 @@ from pygroups.layers.fragmentation.pieces_in import OUTSIDERS_MAX
 from pygroups.layers.gms.decisions.answer_times import ASKED_MAX
 from pygroups.layers.gms.decisions.electors import ELECTORS_MAX
 from pygroups.layers.gms.member.other_views import FORMER_MAX, PAST_MAX
+from pygroups.layers.streams.gaps import LACKS_MAX, MISSING_MAX
 
 from .layer_tables import LAYER
 from .sending.receipts import LOST_MAX
@@ -42,7 +43,8 @@ from .tables import TABLES
 FIXED: Final = 256  # the most entries of a table that the program's structure fills: layers, types of heads
 ENTRY_COST: Final = 256  # the most memory of an entry that is a mark, a time or a contact, without its key's text
 NUMBER_COST: Final = 40  # of a number in a list
-MARK_TABLES: Final = 5  # FLUSH, SEQUENCER, STABLE, STATE_TRANSFER, and the installation that is kept
+MARK_TABLES: Final = 10  # FLUSH, SEQUENCER, STABLE, STATE_TRANSFER, the installation that is kept, and as much for
+# the ranges of missing messages in FLUSH
 PEER_TABLES: Final = 10  # of UNICAST2, FLOW_CONTROL, FAILURE, the top, and the contacts
 OTHER: Final = 4 << 20  # counters, warnings, membership, earlier views
 LENGTH_BYTES: Final = 4  # before each frame in a stream of bytes
@@ -61,6 +63,8 @@ CONSTANTS: Final[dict[str, int | None]] = {
     "members_max": MEMBERS_MAX,
     "known": 2 * MEMBERS_MAX,  # members of the view, and processes outside
     "gaps": GAPS_MAX,
+    "missing": MISSING_MAX,
+    "lacks": LACKS_MAX,
     "views": MEMBERS_MAX,
     "found": 2 * MEMBERS_MAX,
     "electors": ELECTORS_MAX,

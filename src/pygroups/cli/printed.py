@@ -128,7 +128,7 @@ class Chat:
             case pygroups.View():
                 return f"-- {self._view(event)}"
             case pygroups.Gap():
-                others = _names(event.subgroup)
+                others = _names(event.subgroup) or "members that are not in this view"
                 return f"-- {_count(event.count, 'message')} of {event.sender.name} went only to {others}"
             case pygroups.Suspected():
                 return f"-- {event.member.name} does not answer"

@@ -15,9 +15,11 @@ import msgspec
 
 from .address import Address
 from .standing import Standing
-from .view import AgreedView, Ballot, Merged, Subgroup, ViewId
+from .view import AgreedView, Ballot, Lacks, Merged, Subgroup, ViewId
 
 Marks = dict[Address, int]  # per origin, the number of the first message that has not arrived
+Ranges = tuple[tuple[int, int], ...]  # numbers [low, high)
+Missing = dict[Address, Ranges]  # per origin, the messages below its mark that never arrive
 Positions = dict[Address, int]  # per numbered stream, the first seq that has not arrived
 
 
@@ -75,7 +77,7 @@ class Gap(Event):
     origin: Address
     first: int
     count: int
-    subgroup: tuple[Address, ...]  # its members have the messages, or announce the gap for the same reason
+    subgroup: tuple[Address, ...]  # the members that delivered the messages; () if none of them is in the view
     size: int = 0  # of this member's own messages: their bytes in its window
 
     @property
@@ -102,6 +104,7 @@ class NewView(Event):
     expelled: dict[Address, str] = {}  # members that left because the others excluded them by policy, with the reason
     subgroups: tuple[Subgroup, ...] = ()  # of a merged view: the earlier views, each with the members that come from it
     digest: Merged = {}  # of a merged view: every member begins with these marks
+    lacks: Lacks | None = {}  # of a merged view: the members without some messages; None: too many, no gap names any
     gaps: tuple[Gap, ...] = ()  # of a merged view: the messages that this member misses; FLUSH fills it in
     winner: int | None = None  # of a merged view: the subgroup whose state all take; None: each keeps its state
     absent: dict[Address, str] = {}  # of a view that is not primary: the electors that it lacks, and their contacts
@@ -146,6 +149,7 @@ class Bound(Event):
     ballot: Ballot
     held: Positions
     marks: Marks = {}  # per origin, the number after the last message in the runs that are held
+    missing: Missing = {}  # the messages below these marks that this member never delivers
 
 
 class FetchTo(Event):

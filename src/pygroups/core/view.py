@@ -117,6 +117,17 @@ class AgreedView(msgspec.Struct, frozen=True, array_like=True):
 Merged = dict[Address, tuple[int, int]]  # per origin, its highest mark in a merge, and the subgroup that has this mark
 
 
+class Lack(NamedTuple):
+    """Members of a merged view that announced the messages [low, high) of an origin as a gap, or joined after them."""
+
+    low: int
+    high: int
+    members: tuple[Address, ...]
+
+
+Lacks = dict[Address, tuple[Lack, ...]]  # per origin
+
+
 class Subgroup(msgspec.Struct, frozen=True):
     """The members of a merged view that come from one earlier view."""
 

@@ -27,6 +27,7 @@ from pygroups.core.events import (
     Hold,
     Installed,
     Marks,
+    Missing,
     NewView,
     Positions,
     Release,
@@ -37,13 +38,14 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.view import Ballot
 
+from .streams.gaps import gaps_in, note
 from .streams.marks import before_cut, forget_outside
 
 
 class Flush(Layer):
     """Virtual synchrony: members that go together from one view to the next delivered the same set in it."""
 
-    __slots__ = ("ballot", "closed", "fetching", "in_doubt", "marks", "waiting", "withheld")
+    __slots__ = ("ballot", "closed", "fetching", "in_doubt", "marks", "missing", "waiting", "withheld")
 
     needs: ClassVar[frozenset[str]] = frozenset({"STREAMS", "MEMBERSHIP"})
     gives: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "BLOCK_AT_VIEW"})
@@ -54,6 +56,7 @@ class Flush(Layer):
         self.in_doubt = False  # the others may have left this view behind, since before a pause of this member
         self.closed = False  # one of the two: nothing goes up or down
         self.marks: Marks = {}  # per origin, the next number not yet handed up
+        self.missing: Missing = {}  # per origin, the messages below the mark that this member never delivers
         self.withheld: list[Run] = []  # held back until the installation, or until the doubt is over
         self.waiting: list[Run] = []  # own multicasts for the next view
         self.fetching: dict[Address, int] = {}  # streams that do not reach the cut yet, and where it is
@@ -100,7 +103,7 @@ class Flush(Layer):
             self._stop(event.ballot)
         elif isinstance(event, Held) and event.asker is Flush:
             assert self.ballot is not None
-            self.below.append(Bound(self.ballot, event.held, self._marks_held()))
+            self.below.append(Bound(self.ballot, event.held, self._marks_held(), dict(self.missing)))
         elif isinstance(event, FetchTo):
             self._fetch(event)
         elif isinstance(event, Served):
@@ -164,6 +167,7 @@ class Flush(Layer):
         self._hand_up_rest(event.cut)
         if event.starts is not None:
             self.marks = dict(event.starts)
+            self.missing = {origin: ((1, start),) for origin, start in event.starts.items() if start > 1}
         if event.digest:
             event = msgspec.structs.replace(event, gaps=self._skip(event))
         forget_outside(self.marks, event.view.members, self.env.config.marks_max)
@@ -175,14 +179,17 @@ class Flush(Layer):
         self.ballot, self.waiting, self.fetching = None, [], {}
         self.in_doubt = self.closed = False
         self.below += waiting
+        if self.missing:
+            self.missing = {origin: ranges for origin, ranges in self.missing.items() if origin in self.marks}
 
     def _skip(self, merged: NewView) -> tuple[Gap, ...]:
         """Take over the marks of a merge; returns the messages that this member thereby skips."""
-        gaps = []
-        for origin, (mark, side) in merged.digest.items():
+        gaps: list[Gap] = []
+        for origin, (mark, _) in merged.digest.items():
             own = self.marks.get(origin, 1)
             if own < mark:
-                gaps.append(Gap(origin, own, mark - own, merged.subgroups[side].members))
+                gaps += gaps_in(merged, origin, own)
+                note(self.missing, origin, own, mark)
                 self.marks[origin] = mark
         return tuple(gaps)
 

@@ -1,11 +1,12 @@
 -- A merged view begins with gaps: of each origin that the merge names, exactly the numbers from the first one that the
 -- member had not heard to the mark of the merge.  Members delivered each of these numbers.  The marks of all are equal.
+-- A gap names members of one subgroup, perhaps none; itself a member names only if it begins with a given state.
 WITH step AS (
     SELECT grp, life, next_number AS view_number, next_creator AS view_creator,
            map_entries(arg_max(digest, index)) AS marks
     FROM event WHERE kind = 'merge' AND stage = 'installed' GROUP BY ALL
 ), merged AS (
-    SELECT i.grp, i.life, i.view, i.index, i.subgroups, s.complete,
+    SELECT i.grp, i.life, i.address, i.view, i.index, i.subgroups, s.complete, i.digest IS NOT NULL AS fresh,
            list_sort(list_filter(t.marks, lambda mark: mark.value > 0)) AS marks,
            (SELECT coalesce(max(g.index), 0) FROM given g WHERE g.grp = i.grp AND g.life = i.life AND g.index <= i.index)
            AS anew,
@@ -23,7 +24,9 @@ WITH step AS (
 ), gap AS (
     SELECT m.grp, m.life, m.view, e.sender, count(*) AS gaps, min(e.first) AS first, max(e.first + e.count - 1) AS last,
            sum(e.count) AS messages,
-           bool_and(len(list_filter(m.subgroups, lambda side: list_sort(side) = list_sort(e.members))) > 0) AS named,
+           bool_and(coalesce(
+               len(list_filter(m.subgroups, lambda side: list_has_all(side, e.members))) > 0
+               AND (m.fresh OR NOT list_contains(e.members, m.address)), true)) AS named,
            bool_and(coalesce(e.index < m.began, true)) AS in_time
     FROM merged m JOIN event e ON e.grp = m.grp AND e.life = m.life AND e.view = m.view AND e.kind = 'gap'
     GROUP BY ALL

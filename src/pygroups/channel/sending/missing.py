@@ -18,6 +18,8 @@ class Missing:
 
     def add(self, gap: range, lines: Iterable[WaitingLine]) -> None:
         """Raise DeliveredElsewhere in the senders that wait for a message of `gap`, and in later ones."""
+        if self.gaps and self.gaps[-1].stop == gap.start:  # of the same merge, with other members that have them
+            gap = range(self.gaps.pop().start, gap.stop)
         self.gaps = [*self.gaps[1 - GAPS_MAX :], gap]
         for line in lines:
             line.fail(DeliveredElsewhere, gap)

@@ -12,6 +12,7 @@ from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_
 from pygroups.core.standing import Standing
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
+from ..streams.gaps import LACKS_MAX, MISSING_MAX
 from .decisions.electors import Electors
 from .decisions.suspicion import Suspicion
 
@@ -28,6 +29,13 @@ OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_
 OTHER_SETTINGS: Final = "refused"  # the reason of a Refuse by a group with another profile, stack or other limits
 
 SideIndex = Annotated[int, Meta(ge=0, le=MEMBERS_MAX)]
+Range = tuple[Next, Next]  # half-open
+OriginRanges = Annotated[
+    dict[Address, Annotated[tuple[Range, ...], Meta(max_length=MISSING_MAX)]], Meta(max_length=200_000)
+]
+OriginLacks = Annotated[
+    dict[Address, Annotated[list[tuple[Next, Next, Ranks]], Meta(max_length=LACKS_MAX)]], Meta(max_length=200_000)
+]
 MergedMarks = Annotated[dict[Address, tuple[Next, SideIndex]], Meta(max_length=200_000)]
 
 
@@ -94,6 +102,8 @@ class CollectAck(msgspec.Struct, array_like=True, tag=36):
     electors: Electors = ()  # of the sender; () stands for the members of its view alone
     ended: Members = ()  # absent electors that have ended for certain
     alone: bool = False  # no other process of the group is found
+    missing: OriginRanges | None = {}  # of a merge: the messages below `marks` that the sender never delivers; None:
+    # too many to tell, and no gap names the sender
 
 
 class CollectRefused(msgspec.Struct, array_like=True, tag=50):
@@ -136,6 +146,7 @@ class Difference(msgspec.Struct, array_like=True):
     expelled: Annotated[dict[Address, Text], Meta(max_length=MEMBERS_MAX)] = {}
     digest: MergedMarks = {}
     winner: SideIndex | None = None
+    lacks: OriginLacks | None = {}  # by rank in the merged view: see proposal.py
 
     def follows(self, view: ViewId) -> bool:
         """Whether `view` is one of the earlier views."""

@@ -28,6 +28,7 @@ from pygroups.core.state_events import (
 )
 from pygroups.core.view import ViewId
 
+from ..streams.gaps import gaps_in
 from ..streams.marks import forget_outside
 from .heads import StateAck, StateBegin, StateData, StateDone, StateRefused
 from .providers import Providers, after_merge, providers
@@ -288,13 +289,13 @@ class StateTransfer(Layer):
         if side is None or self.env.me in side.members:
             return msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)
         self.marks = dict(side.marks)
-        gaps = tuple(
-            Gap(origin, side.marks.get(origin, 1), mark - side.marks.get(origin, 1), event.subgroups[having].members)
-            for origin, (mark, having) in event.digest.items()
-            if mark > side.marks.get(origin, 1)
-        )
+        gaps: list[Gap] = []
+        for origin, (mark, _) in event.digest.items():
+            low = side.marks.get(origin, 1)
+            if mark > low:
+                gaps += gaps_in(event, origin, low)
         return msgspec.structs.replace(
-            event, starts=dict(self.marks), with_state=True, gaps=gaps, without_state=event.gaps
+            event, starts=dict(self.marks), with_state=True, gaps=tuple(gaps), without_state=event.gaps
         )
 
     def _begin_to_wait(self, event: NewView, before: WaitsForState | None) -> None:

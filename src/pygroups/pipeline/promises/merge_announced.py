@@ -35,6 +35,9 @@ _WRONG = {
     ),
     "covered > last - first + 1": f"concat('announces ', {_SAID}, ', but a run ends behind this gap')",
 }
+# A gap names members of one subgroup, and not its own member unless that member begins with a given state.
+_OWN = "not given and coalesce(array_contains(members, address), false)"
+_NAMED = f"exists(subgroups, one -> members is null or size(array_except(members, one)) = 0) and not ({_OWN})"
 _BROKEN = " or ".join(f"coalesce({wrong}, false)" for wrong in _WRONG)
 _UNSURE = "coalesce(covered < last - first + 1 and hidden, false)"
 _FAULT = "known and (wrong or unlike)"
@@ -52,6 +55,7 @@ def merged_views(tables: Tables) -> DataFrame:
     known = views.selectExpr(
         *("`group`", "profile", "history", "life", "view", "index", "subgroups", "marks"),
         *("size(unknown) > 0 as hidden", "marks is not null as known", f"if(marks is null, null, {digest}) as hash"),
+        *("address", "digest is not null as given"),
     )
     return known.selectExpr(
         *(name for name in known.columns if name != "hash"),
@@ -63,13 +67,14 @@ def _gaps(tables: Tables, merged: DataFrame) -> DataFrame:
     """Per merged view at a member and origin: the announced gaps, and how many of their numbers members delivered."""
     began = tables.streams.where("kind = 1").groupBy(*_VIEW).agg(F.min("begin").alias("began"))
     rows = tables.events.where("kind = 'gap'").select(*_STREAM, F.col("index").alias("at"), "members", "first", "count")
-    rows = tables.gathered(rows.join(merged.select(*_VIEW, "subgroups"), list(_VIEW))).join(began, list(_VIEW), "left")
+    sides = merged.select(*_VIEW, "subgroups", "address", "given")
+    rows = tables.gathered(rows.join(sides, list(_VIEW))).join(began, list(_VIEW), "left")
     gaps = rows.groupBy(*_STREAM).agg(
         F.count(F.lit(1)).alias("gaps"),
         F.min("first").alias("first"),
         F.expr("max(first + count - 1)").alias("last"),
         F.sum("count").alias("messages"),
-        F.expr("bool_and(exists(subgroups, one -> array_sort(one) <=> array_sort(members)))").alias("named"),
+        F.expr(f"bool_and({_NAMED})").alias("named"),
         F.expr("bool_and(coalesce(at < began, true))").alias("in_time"),
     )
     return gaps.join(_covered(tables, gaps), ["sender", "first", "last"], "left")
@@ -125,7 +130,7 @@ def entries(tables: Tables) -> DataFrame:
     marks = merged.selectExpr("`group`", *_VIEW, "explode(marks) as (origin, mark)").where("mark > 0")
     marks = marks.selectExpr(*_VIEW, f"{life_sql('origin')} as sender", "mark")
     both = marks.join(_gaps(tables, merged), list(_STREAM), "full")
-    rows = tables.gathered(both.join(merged.drop("marks", "subgroups"), list(_VIEW)))
+    rows = tables.gathered(both.join(merged.drop("marks", "subgroups", "address", "given"), list(_VIEW)))
     own = _own(tables, rows.select(*_STREAM, "index"))
     known = tables.gathered(rows.join(own, list(_STREAM)))
     return known.withColumn("gaps", F.expr("coalesce(gaps, 0L)"))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pygroups.core.address import Address
-from pygroups.core.events import Marks
-from pygroups.core.view import ViewId
+from pygroups.core.events import Gap, Marks
+from pygroups.core.view import Subgroup, ViewId
 
 from .facts import Check, Delivery, Viewed
 from .messages import Messages
 
 Move = tuple[Address, ViewId]
+RANGES_MAX: Final = 8  # ranges of an origin that a member keeps apart: see docs/layers/flush.md
 
 
 class MergedViews(Check):
     """The subgroups of a merged view are the groups of its members by their earlier views.  Every member announces
-    exactly the messages that it lacks and that members of another subgroup may have, so all begin with equal marks.
+    exactly the messages that it lacks and that members of another subgroup may have, so all begin with equal marks.  A
+    gap names those members of this subgroup that delivered its messages.
 
     Of the members that come from one view and accept a merged view, all install the merged view, or none of them does.
     A fault may divide these members, so the check judges only members that accept the merged view after all faults have
@@ -27,6 +31,10 @@ class MergedViews(Check):
         self.messages = messages
         self.merged: dict[ViewId, Viewed] = {}  # the first member's observation of each merged view
         self.delivered_below: Marks = {}  # per origin, the number after the last message that any member delivered
+        self.had: dict[tuple[Address, Address], list[range]] = {}  # per member and origin, the delivered numbers
+        self.entered: dict[ViewId, list[Address]] = {}  # the members that installed each merged view
+        self.said: dict[ViewId, list[tuple[Address, Gap, tuple[Address, ...]]]] = {}  # the gaps announced with it, each
+        # with its member, and with the side that has the mark
         self.lists: dict[ViewId, tuple[Address, ...]] = {}
         self.calm = False
         self.agreed: dict[Move, dict[ViewId, None]] = {}  # of a member in a view: merged views it accepted in calm
@@ -41,6 +49,11 @@ class MergedViews(Check):
 
     def delivered(self, delivery: Delivery) -> None:
         high = delivery.first + delivery.count
+        had = self.had.setdefault((delivery.member, delivery.origin), [])
+        if had and had[-1].stop == delivery.first:
+            had[-1] = range(had[-1].start, high)
+        else:
+            had.append(range(delivery.first, high))
         if high > self.delivered_below.get(delivery.origin, 1):
             self.delivered_below[delivery.origin] = high
 
@@ -85,8 +98,10 @@ class MergedViews(Check):
         }:
             detail = "two members begin with different marks"
             self.broken("merge-announced", detail, member=view.member, other=first.member, view=view.id)
-        self._check_subgroups(view)
+        fit = self._subgroups_fit(view)
         self._check_marks(view)
+        if fit and first.subgroups == view.subgroups:
+            self._check_named(view)
 
     def _check_untold(self, view: Viewed) -> None:
         """A view into which members came from two views is a merged one; a majority decides its chain itself."""
@@ -107,7 +122,8 @@ class MergedViews(Check):
                 detail = "the member accepted the merged view and installed another view; a member of its view did not"
                 self.broken("merge-agreement", detail, member=member, other=taker, view=merged)
 
-    def _check_subgroups(self, view: Viewed) -> None:
+    def _subgroups_fit(self, view: Viewed) -> bool:
+        """Check the subgroups.  Returns whether they are right."""
         earlier = [side.view for side in view.subgroups]
         listed = [member for side in view.subgroups for member in side.members]
         mine = [side for side in view.subgroups if view.member in side.members]
@@ -130,6 +146,7 @@ class MergedViews(Check):
                     problem = f"a subgroup has a member that was not in {side.view}"
         if problem is not None:
             self.broken("merge-agreement", problem, member=view.member, view=view.id)
+        return problem is None
 
     def _check_marks(self, view: Viewed) -> None:
         """Check the marks and gaps with which a merged view begins.  The check `Messages` has taken over these gaps
@@ -148,8 +165,39 @@ class MergedViews(Check):
             problem = None
             if gap.origin not in view.merged:
                 problem = "the gap is of an origin that the merge does not name"
-            elif gap.subgroup not in [side.members for side in view.subgroups]:
+            elif not any(set(gap.subgroup) <= set(side.members) for side in _ahead(view, gap.origin)):
                 problem = "the gap names a subgroup that is none of this view"
             if problem is not None:
                 message = (gap.origin, gap.first)
                 self.broken("merge-announced", problem, member=view.member, message=message, view=view.id)
+
+    def _check_named(self, view: Viewed) -> None:
+        """A gap names the members that delivered its messages.  A member has delivered what it ever will of these when
+        it installs the view, which can be before or after another member announces the gap.  A member whose deliveries
+        have many holes keeps them as fewer, longer ranges, and may not be named."""
+        said, entered = self.said.setdefault(view.id, []), self.entered.setdefault(view.id, [])
+        for member, gap, there in said:
+            self._judge_named(view, member, gap, there, view.member)
+        entered.append(view.member)
+        for gap in view.gaps:
+            for side in _ahead(view, gap.origin):
+                said.append((view.member, gap, side.members))
+                for other in entered:
+                    self._judge_named(view, view.member, gap, side.members, other)
+
+    def _judge_named(self, view: Viewed, member: Address, gap: Gap, side: tuple[Address, ...], other: Address) -> None:
+        ranges = self.had.get((other, gap.origin), [])
+        had = sum([len(range(max(one.start, gap.first), min(one.stop, gap.next))) for one in ranges])
+        message, problem = (gap.origin, gap.first), None
+        if other in gap.subgroup and had < gap.count:
+            problem = "the gap names a member that did not deliver the messages"
+        elif other in side and other not in gap.subgroup and had == gap.count and len(ranges) < RANGES_MAX:
+            problem = "the gap does not name a member that delivered the messages"
+        if problem is not None:
+            self.broken("merge-announced", problem, member=member, other=other, message=message, view=view.id)
+
+
+def _ahead(view: Viewed, origin: Address) -> tuple[Subgroup, ...]:
+    """The subgroup that has the mark of `origin`, if there is one."""
+    _, index = view.merged.get(origin, (0, len(view.subgroups)))
+    return view.subgroups[index : index + 1]

@@ -6,7 +6,7 @@ is left out, and its view goes on without the merge.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +17,7 @@ from pygroups.core.merge_side import Chooses, MergeSide
 from pygroups.core.standing import WaitsForState
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
+from ...streams.gaps import lacks_of
 from ..heads import CollectAck
 from . import decide
 from .attempt import Attempt, Deed, Input, Stage
@@ -153,8 +154,15 @@ def merged(
         electors,
         {member: answers[member].standing for _, going in sides for member in going},
         digest=digest,
+        lacks=lacks_of(((member, answers[member].missing) for member in members), _apart(digest, marks)),
         winner=wins,
     )
+
+
+def _apart(digest: Mapping[Address, tuple[int, int]], marks: Sequence[Marks]) -> dict[Address, tuple[int, int]]:
+    """The lowest and the highest mark of the origins whose marks differ: some members announce a gap between them."""
+    found = {origin: (min([has.get(origin, 1) for has in marks]), mark) for origin, (mark, _) in digest.items()}
+    return {origin: (low, high) for origin, (low, high) in found.items() if low < high}
 
 
 def _side(

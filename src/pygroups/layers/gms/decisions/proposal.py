@@ -16,7 +16,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView, Positions
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
-from pygroups.core.view import UNBORN, AgreedView, Ballot, Subgroup, ViewId
+from pygroups.core.view import UNBORN, AgreedView, Ballot, Lack, Lacks, Subgroup, ViewId
 
 from ..heads import Difference, SideEnd
 from .electors import Electorate
@@ -47,6 +47,7 @@ class Proposal(msgspec.Struct):
     standings: dict[Address, Standing] = {}  # of the members that go on
     expelled: dict[Address, str] = {}  # the members excluded by policy, each with the reason
     digest: dict[Address, tuple[int, int]] = {}  # of a merge: per origin the highest mark, and the index of its side
+    lacks: Lacks | None = {}  # of a merge: the members that never deliver some messages; None: too many to tell
     winner: int | None = None  # of a merge: the side whose state all members take; None: each keeps its state
 
     def side_of(self, old: ViewId) -> Side | None:
@@ -103,7 +104,7 @@ def new_view(proposal: Proposal, side: Side | None, me: Address, starts: Marks |
     )
     if proposal.merges:
         event.subgroups = tuple(Subgroup(one.old, one.members, one.marks) for one in proposal.sides)
-        event.digest, event.winner = proposal.digest, proposal.winner
+        event.digest, event.winner, event.lacks = proposal.digest, proposal.winner, proposal.lacks
     return event
 
 
@@ -139,7 +140,18 @@ def difference(proposal: Proposal, known: ViewId | None) -> Difference:
         proposal.expelled,
         proposal.digest,
         proposal.winner,
+        _ranked(proposal.lacks, view.members),
     )
+
+
+def _ranked(lacks: Lacks | None, members: Sequence[Address]) -> dict[Address, list[tuple[int, int, list[int]]]] | None:
+    if not lacks:
+        return None if lacks is None else {}
+    ranks = {member: rank for rank, member in enumerate(members)}
+    return {
+        origin: [(lack.low, lack.high, [ranks[member] for member in lack.members]) for lack in of_origin]
+        for origin, of_origin in lacks.items()
+    }
 
 
 def _end(side: Side, known: ViewId | None) -> SideEnd:
@@ -195,8 +207,26 @@ def proposal_of(difference: Difference, mine: AgreedView | None) -> Proposal | N
         standings[member] = standing = difference.standings.get(rank, standing)
     joined = tuple(since[member] for member in contacts)
     view = AgreedView(difference.id, tuple(contacts), tuple(contacts.values()), difference.history, joined)
-    rest = (difference.electors, standings, difference.expelled, difference.digest, difference.winner)
+    if not _lack_something(difference, len(view.members)):
+        return None
+    lacks = _lacks(difference, view.members)
+    rest = (difference.electors, standings, difference.expelled, difference.digest, lacks, difference.winner)
     return Proposal(difference.ballot, view, sides, *rest)
+
+
+def _lack_something(difference: Difference, members: int) -> bool:
+    """Whether each range of `lacks` has a number, and each rank is below `members`, the size of the merged view."""
+    found = [lack for lacks in (difference.lacks or {}).values() for lack in lacks]
+    return all(low < high and all(rank < members for rank in ranks) for low, high, ranks in found)
+
+
+def _lacks(difference: Difference, members: Sequence[Address]) -> Lacks | None:
+    if difference.lacks is None:
+        return None
+    return {
+        origin: tuple([Lack(low, high, tuple([members[rank] for rank in ranks])) for low, high, ranks in lacks])
+        for origin, lacks in difference.lacks.items()
+    }
 
 
 def _side(end: SideEnd, mine: AgreedView | None) -> Side | None:

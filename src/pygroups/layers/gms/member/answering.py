@@ -11,6 +11,7 @@ from pygroups.core.events import Bound, FetchTo, Stop
 from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.view import Ballot, ViewId
 
+from ...streams.gaps import told
 from ..decisions import decide
 from ..decisions.electors import Electorate, proposed
 from ..decisions.proposal import Proposal, Side, difference, proposal_of, vector
@@ -101,7 +102,7 @@ class Answering:
         self.binding.record("collect")
         if membership.leaving:
             self.env.count("leaver bound")
-        marks = event.marks if self.binding.merge is not None else {}
+        marks, missing = (event.marks, told(event.missing)) if self.binding.merge is not None else ({}, {})
         standing, primary = membership.standing, membership.primary
         view, last = membership.current, self.binding.last
         accepted = None if last is None else difference(last, view.id)
@@ -109,7 +110,7 @@ class Answering:
         electors = () if membership.electors == (Electorate(view, "formed"),) else membership.electors
         ack = CollectAck(
             *(event.ballot, held, membership.leaving, standing, primary, marks, accepted, vouched),
-            *(electors, membership.accounted.ended, membership.accounted.alone),
+            *(electors, membership.accounted.ended, membership.accounted.alone, missing),
         )
         membership.tell(event.ballot.leader, ack)
 
