@@ -14,7 +14,7 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.merge_events import MergeWanted, Occupied
 from pygroups.core.run import Run
 from pygroups.core.view import AgreedView, MergeId, Subgroup, ViewId
-from pygroups.layers.merge2.heads import FindReq, FindRsp, MergeReq, MergeRsp, Sighted
+from pygroups.layers.merge2.heads import FindReq, FindRsp, MergeOver, MergeReq, MergeRsp, Sighted
 from pygroups.layers.merge2.layer import Merge2, Round
 from pygroups.layers.merge2.rules import MergeAnswer, hears_more
 
@@ -185,6 +185,67 @@ def test_hears_more() -> None:
     assert not hears_more(answer, (A, C), (D,)), "D was not asked"
     assert not hears_more(answer, (A, B, C, D), (A, C))
     assert not hears_more(None, (A, D), (D,)), "the process gave no answer"
+
+
+# -- the end of a merge that was cancelled
+
+
+def reserved_for(merge2: Merge2, merge: MergeId) -> None:
+    merge2.up(Run(B, A, (MergeReq(merge, (ALONE, OTHERS)),)))
+    assert merge2.reserved == merge
+
+
+def test_the_leader_tells_those_that_take_part_and_those_that_did_not_answer() -> None:
+    """A hears B, and D refused: B and C may be reserved."""
+    merge2 = member()
+    while merge2.round is None:
+        answers(merge2, B)
+        later(merge2, 0.1)
+    round, told = merge2.round, list[Run]()
+    merge2.up(Run(B, A, (MergeRsp(round.merge, None, OTHERS, hears=(A, B, C)),)))
+    merge2.up(Run(D, A, (MergeRsp(round.merge, None, None, changes=True),)))
+    while merge2.round is not None:
+        told = later(merge2, 0.1)
+    assert {run.dest for run in told if isinstance(run.head, MergeOver)} == {B, C}
+    merge2.up(Run(C, A, (MergeRsp(round.merge, None, OTHERS),)))
+    assert [run.head for run in sent(merge2)] == [MergeOver(round.merge)], "the news to C was lost, or came early"
+    merge2.up(Run(D, A, (MergeRsp(round.merge, None, None),)))
+    assert sent(merge2) == [], "who refuses is not reserved"
+
+
+def test_an_answer_to_the_merge_that_gms_carries_out_does_not_end_it() -> None:
+    merge2 = member()
+    round = asked_all(merge2, c_changes=False)
+    while merge2.round is not None:
+        merge2.env.now = merge2.wake
+        merge2.timer()
+    sent(merge2)
+    merge2.up(Run(C, A, (MergeRsp(round.merge, None, OTHERS, hears=MEMBERS),)))
+    assert not any(isinstance(run.head, MergeOver) for run in sent(merge2))
+
+
+@pytest.mark.parametrize(
+    ("src", "over", "ends"), [(B, MergeId(2, B), True), (C, MergeId(2, B), False), (B, MergeId(1, B), False)]
+)
+def test_a_reservation_ends_with_its_merge(src: Address, over: MergeId, ends: bool) -> None:
+    merge2 = member()
+    reserved_for(merge2, MergeId(2, B))
+    merge2.up(Run(src, A, (MergeOver(over),)))
+    assert (merge2.reserved is None) is ends
+    assert (merge2.requested is None) is ends, "nobody waits for its answer"
+    assert merge2.env.drops.get("end of another merge", 0) == (not ends)
+
+
+def test_a_view_change_under_way_keeps_its_reservation_until_it_is_over() -> None:
+    """GMS may be bound to this merge."""
+    merge2 = member()
+    reserved_for(merge2, MergeId(2, B))
+    merge2.down_event(Occupied(True, 5))
+    merge2.up(Run(B, A, (MergeOver(MergeId(2, B)),)))
+    assert merge2.reserved == MergeId(2, B)
+    merge2.down_event(Occupied(False, 5))
+    later(merge2, 2)
+    assert merge2.reserved is None
 
 
 # -- a process that is reserved for another merge

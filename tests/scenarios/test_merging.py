@@ -304,6 +304,28 @@ def test_mrg_29_a_pair_that_hears_each_other_again_waits_for_no_pause() -> None:
 
 
 @BOTH
+def test_a_merge_that_was_cancelled_keeps_nobody_reserved(profile: str) -> None:
+    """B leads over a link whose round trip is ten intervals, and A does not hear C.  When B has cancelled this merge, A
+    reaches both at once: it waits neither for its own reservation, nor for that of C or of B."""
+    views = {"A": (5, "A"), **dict.fromkeys("BC", (7, "B C"))}
+    links = [("A", "B"), ("B", "A")]
+    took: list[float] = []
+    for seed in range(6):
+        with mapped(views, profile, seed=seed, heartbeat_timeout=3 * SECOND) as group:
+            group.cut("A", "C")
+            group.world.network.move(links, SECOND)
+            leader = next(layer for layer in group["B"].member.stack.layers if isinstance(layer, Merge2))
+            group.until(lambda leader=leader: leader.counter > 0 and leader.round is None, 60, step=0.01)  # type: ignore[misc]
+            group.world.network.move(links, -SECOND)
+            group.mend("A", "C")
+            before = group.now
+            merged(group)
+            took.append((group.now - before) / INTERVAL)
+            assert all(len(member.views) == 2 for member in group.members), [member.views for member in group.members]
+    assert sum(took) / len(took) < 6, took
+
+
+@BOTH
 @pytest.mark.parametrize("cut", ["A-B", "B-C", "A-D C-D", "A-B B-C C-D A-D"])
 def test_mrg_29_the_check_of_few_views_judges_cuts_that_stay(cut: str, profile: str) -> None:
     """Without the answers about heard members the views merge and part for ever: planted bug M35."""

@@ -21,11 +21,7 @@ from tests.mutants.planting import plant
 from tests.sim.guards import FOUND, HOLDS, bugs, patch_of, stacks_of, with_its_bug
 
 FILES: Final = sorted(FOUND.glob("*.json"))
-LATE_MERGE: Final = "merge-in-time: after a cut of minutes a merge takes 5 and 7 s, which is 50 and 70 intervals"
-OPEN: dict[str, str] = {  # by name, and why it still does
-    "a-pause-between-merges-outlasts-the-heal": LATE_MERGE,
-    "a-wait-outlasts-the-reservations": LATE_MERGE,
-}
+OPEN: dict[str, str] = {}  # by name, and why it still does
 
 
 @pytest.mark.parametrize(

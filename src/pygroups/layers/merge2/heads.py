@@ -68,6 +68,12 @@ class MergeRsp(msgspec.Struct, Loose, array_like=True, tag=56):
     changes: bool = False  # the sender takes no part, because its view is about to change
 
 
+class MergeOver(msgspec.Struct, Loose, array_like=True, tag=73):
+    """Leader of a merge that was cancelled, to every process that may be reserved for it: take part in others."""
+
+    merge: MergeId
+
+
 class GiveWay(msgspec.Struct, Loose, array_like=True, tag=68):
     """Leader of a merge to a process that takes part: `newer` has the name of the receiver, joined its view later, and
     takes part, too.  The receiver ends, because no view has two members of one name."""
@@ -85,4 +91,4 @@ class KeptApart(msgspec.Struct, Loose, array_like=True, tag=69):
     other: Address
 
 
-HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, GiveWay, KeptApart)
+HEADS = (FindReq, FindRsp, OtherSettings, Sighted, MergeReq, MergeRsp, MergeOver, GiveWay, KeptApart)

@@ -22,7 +22,7 @@ from pygroups.core.suspicion_events import HeartbeatOf, LifeOver, Suspect, Unsus
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import rules
-from .heads import HEADS, FindReq, FindRsp, GiveWay, KeptApart, MergeReq, MergeRsp, OtherSettings, Sighted
+from .heads import HEADS, FindReq, FindRsp, GiveWay, KeptApart, MergeOver, MergeReq, MergeRsp, OtherSettings, Sighted
 from .search import ViewSearch
 
 # In paces: a pace is an interval, or the longest round trip to a process of other views if that is longer.
@@ -93,7 +93,7 @@ class Merge2(Layer):
         self.cancelled: Round | None = None  # the last merge that this member led, until the pause after it ends early
         self.counter = 0  # of the merges that this member led
         self.round: Round | None = None
-        self.handed: MergeId | None = None  # the merge under way in GMS
+        self.handed: Round | None = None  # the merge under way in GMS
         self.reserved: MergeId | None = None
         self.reserved_until = 0
         self.requested: MergeReq | None = None  # to be answered at `answer_at`, or when all in it have answered
@@ -163,6 +163,7 @@ class Merge2(Layer):
         round = self.round
         if round is None or head.merge != round.merge or src not in round.contacts:
             self.env.drop("answer to no merge")
+            self._answers_late(src, head)
             return
         view = head.view if head.id is None else round.views.get(head.id)
         if view is None and head.id is not None:
@@ -178,6 +179,14 @@ class Merge2(Layer):
         if not round.reserved and all(peer in round.answers for peer in round.contacts if peer != self.env.me):
             self._decide(round)
 
+    def _answers_late(self, src: Address, head: MergeRsp) -> None:
+        """A process takes part in a merge of this member that may be over: the request was late, or the news of the
+        end was lost."""
+        mine = self.handed or self.round
+        over = head.merge.leader == self.env.me and (mine is None or head.merge != mine.merge)
+        if over and (head.id is not None or head.view is not None):
+            self.tell(src, MergeOver(head.merge))
+
     def _decide(self, round: Round) -> None:
         """Decide on the merge: all processes have answered, or the time for their answers is over."""
         self.round, self.cancelled = None, round
@@ -186,15 +195,18 @@ class Merge2(Layer):
             self._tell_replaced(older, GiveWay(round.merge, newer))
         sides = rules.take_part(self.env.me, round.answers, round.changing)
         if sides and not self.occupied.busy:
-            self.handed = round.merge
+            self.handed = round
             self.above.append(RoundTrips(self.finding.round_trips(round.contacts)))
             self.above.append(MergeWanted(round.merge, round.highest, sides))
         else:
-            self._cancel()
+            self._cancel(round)
 
-    def _cancel(self) -> None:
-        """Pause before the next merge, twice as long each time."""
+    def _cancel(self, round: Round) -> None:
+        """Release those that take part, and pause before the next merge, twice as long each time."""
         self.env.count("merges cancelled")
+        for peer in round.contacts:
+            if peer != self.env.me and (peer not in round.answers or round.answers[peer] is not None):
+                self.tell(peer, MergeOver(round.merge))
         self.failures += 1
         if self.failures >= LASTS and self.cancelled is not None:
             self._tell_why_apart(self.cancelled)
@@ -257,6 +269,16 @@ class Merge2(Layer):
             self.tell(src, MergeRsp(head.merge, None, None, changes=self._changes()))
         elif self.requested is None or self.requested.merge != head.merge:  # otherwise it waits for answers
             self._take_part(head)
+
+    def on_merge_over(self, src: Address, head: MergeOver) -> None:
+        """The leader has cancelled the merge for which this member is reserved."""
+        if head.merge != self.reserved or head.merge.leader != src:
+            self.env.drop("end of another merge")
+            return
+        self.requested, self.answer_at = None, NEVER
+        self.reserved_until = self.env.now
+        if not self.occupied.busy:
+            self._reserve(None)
 
     def _take_part(self, head: MergeReq) -> None:
         """Answer when all processes in the request have been heard, or when the time for their answers is over."""
@@ -325,6 +347,8 @@ class Merge2(Layer):
             self.on_merge_req(src, head)
         elif isinstance(head, MergeRsp):
             self.on_merge_rsp(src, head)
+        elif isinstance(head, MergeOver):
+            self.on_merge_over(src, head)
         elif isinstance(head, KeptApart):
             self.on_apart(src, head)
         elif isinstance(head, GiveWay):
@@ -356,8 +380,8 @@ class Merge2(Layer):
             self.occupied = event
             return
         if isinstance(event, MergeFailed):
-            if event.merge == self.handed:
-                self._cancel()
+            if self.handed is not None and event.merge == self.handed.merge:
+                self._cancel(self.handed)
             return
         self.below.append(event)
         if isinstance(event, NewView):
