@@ -234,6 +234,22 @@ def test_a_sender_that_waits_for_everybody_makes_the_votes_urgent(profile: str, 
 
 
 @BOTH
+@pytest.mark.parametrize("sender", ["A", "B", "C"])
+def test_a_full_window_opens_when_its_last_reader_has_read(sender: str, profile: str) -> None:
+    """The other reader has voted long ago, and has no news: the vote of the last one is urgent, and opens the window."""
+    for slow in "ABC".replace(sender, ""):
+        for ago in range(3):  # tenths of a second after a period of the votes
+            with scenario("A B C", profile=profile, window=256 << 10, run_bytes=16 << 10) as group:
+                group.after(2)
+                group[slow].reads(False)
+                group[sender].sends(40, size=16 << 10)
+                group.after(2 + ago / 10)
+                assert group[sender].unsent
+                group[slow].reads()
+                group.until(lambda group=group: not group[sender].unsent, within=0.05, step=0.001)  # type: ignore[misc]
+
+
+@BOTH
 def test_nobody_hears_that_a_sender_waits_and_it_is_told_all_the_same(profile: str) -> None:
     """The wish is lost, or the votes that it called for: the ordinary rounds bring it."""
     with scenario("A B C", profile=profile) as group:
