@@ -236,7 +236,7 @@ def test_a_sender_that_waits_for_everybody_makes_the_votes_urgent(profile: str, 
 @BOTH
 @pytest.mark.parametrize("sender", ["A", "B", "C"])
 def test_a_full_window_opens_when_its_last_reader_has_read(sender: str, profile: str) -> None:
-    """The other reader has voted long ago, and has no news: the vote of the last one is urgent, and opens the window."""
+    """The other reader has voted long ago, and has no news: the urgent vote of the last one opens the window."""
     for slow in "ABC".replace(sender, ""):
         for ago in range(3):  # tenths of a second after a period of the votes
             with scenario("A B C", profile=profile, window=256 << 10, run_bytes=16 << 10) as group:

@@ -23,7 +23,7 @@ from pygroups.core.address import INCARNATION_DIGITS, Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import FRAME_MAX
 
-VERSION: Final = 1
+VERSION: Final = 2  # of the heads, too: tests/wire/test_version.py
 SEAL_CHECKSUM: Final = 0
 HEADER: Final = struct.Struct(">cBBB8sQ16s")
 _OPEN_PART: Final = struct.Struct(">cBBB8sQ")  # the header without its tag
