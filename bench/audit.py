@@ -9,6 +9,8 @@ of Spark's JVM.  Walls are told too; on a busy machine they mean nothing.
   promises, the measures
 - `duckdb`, `python`: the same questions asked of DuckDB on the same files, and of a plain loop over a part of them
 - `skip`: a run missing at the start of a view of a million runs at eight members
+- `members`: as many records with 8, 16, 32 and 64 members at a time and twice as many views: the memory of the process
+  that drives the audit, which may grow with members squared
 - `demo`: an audit of the journals that `--demo` names, from the start of Python to the JSON
 """
 
@@ -22,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,7 +38,7 @@ from bench.histories import Shape
 from bench.opinions import duckdb_asks, python_loop
 from bench.written import write_journals, write_tables
 
-PARTS: Final = ("ingest", "rules", "duckdb", "python", "skip", "demo")
+PARTS: Final = ("ingest", "rules", "duckdb", "python", "skip", "members", "demo")
 FREE_BYTES: Final = 80  # on the disk for each run record of a table
 SECONDS: Final = 3_000  # after which a part is given up
 MASTER: Final = "local[2]"
@@ -43,6 +46,8 @@ ORDER: Final = ("total-order", "gap-free-prefix", "fifo", "no-duplication", "int
 TRIES: Final = ("first", "again", "third")
 LOOP_RECORDS: Final = 1_000_000
 SKIP: Final = Shape(9_000_000, groups=1, views=1, skip=True)  # a million runs: eight deliveries and a send of each
+MEMBERS: Final = (8, 16, 32, 64)  # of each view, in histories of as many records
+MEMBERS_RECORDS: Final = 500_000
 SETTINGS: Final = ("PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS")
 """Another heap or collector for Spark's JVM, to find out how much memory an audit needs."""
 Measured = dict[str, Any]
@@ -162,6 +167,24 @@ def skip_part(table: Path, records: int) -> Measured:
     return told | {"named": sorted(map(list, named)), "steps": _steps(result), "peak_mb": memory.peak_mb}
 
 
+def members_part(table: Path, records: int) -> Measured:
+    """The memory of an audit, and of it the part that this process needs to open the table, in which it keeps the
+    members of each view."""
+    from pygroups.pipeline.audit import audit
+    from pygroups.pipeline.ingest import Table
+    from pygroups.pipeline.recorded import _told, lives_of
+
+    told: Measured = {"records": records}
+    memory = Memory()
+    with timed(told, "audit", records):
+        result = audit([table], master=MASTER)
+    told["held"] = len({verdict.promise for verdict in result.verdicts if verdict.verdict == "held"})
+    tracemalloc.start()
+    lives = lives_of(Table(table).manifest().to_pylist(), _told(Table(table)))
+    told |= {"incarnations": len(lives), "opening_mb": round(tracemalloc.get_traced_memory()[1] / 1e6, 2)}
+    return told | {"peak_mb": memory.peak_mb}
+
+
 def demo_part(journals: Path, _: int) -> Measured:
     """A whole audit of small journals, from the start of Python to the JSON."""
     from pygroups.cli.main import main as command
@@ -224,6 +247,7 @@ WORKERS: Final[dict[str, Callable[[Path, int], Measured]]] = {
     "duckdb": duckdb_asks,
     "python": python_loop,
     "skip": skip_part,
+    "members": members_part,
     "demo": demo_part,
 }
 
@@ -259,6 +283,10 @@ def measure(call: argparse.Namespace, folder: Path) -> Iterator[Measured]:
     if "skip" in call.parts:
         written = write_tables(SKIP, folder / "skip")
         yield run_part("skip", folder / "skip", written)
+    for members in MEMBERS if "members" in call.parts else ():
+        written = write_tables(Shape(MEMBERS_RECORDS, groups=1, members=members, views=2 * members), folder / "members")
+        yield {"members": members} | run_part("members", folder / "members", written)
+        shutil.rmtree(folder / "members")
     if "demo" in call.parts and call.demo is not None:
         yield run_part("demo", call.demo, 0)
 
