@@ -37,6 +37,7 @@ from bench.histories import (
     stories,
 )
 from pygroups.journal.writer import JournalWriter
+from pygroups.layers.profiles import PROFILES
 from pygroups.pipeline.ingest import layout
 
 COMMIT: Final = "0000000000000000"
@@ -71,7 +72,10 @@ def write_journals(shape: Shape, root: Path, per_frame: float = 4) -> int:
     for views in stories(shape):
         for member in _lives(views):
             writer = JournalWriter(
-                root, member.group, member.name, member.incarnation, "total", host="here", boot_id="boot"
+                *(root, member.group, member.name, member.incarnation, "total"),
+                host="here",
+                boot_id="boot",
+                services=PROFILES["total"].services,
             )
             batch: list[Any] = []
             frames = 0

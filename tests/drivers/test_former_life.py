@@ -17,6 +17,7 @@ from pygroups.core.layer import Record
 from pygroups.core.view import Ballot, ViewId
 from pygroups.drivers.former_life import Former, former_life
 from pygroups.journal.reader import find_segments, read_segments
+from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter, segment_path
 
 ME, FIRST, SECOND = (Address("A", digits * 8) for digits in ("99", "11", "22"))
@@ -27,7 +28,8 @@ ACCEPTED = {**COLLECT, "stage": "accepted", "detail": "a proposal"}
 
 
 def journal_of(root: Path, life: Address, profile: str = "uniform", *, later: bool = False) -> JournalWriter:
-    return JournalWriter(root, "g", *life, profile, host="here", boot_id="boot", later=later)
+    services = services_of_v1(profile)
+    return JournalWriter(root, "g", *life, profile, host="here", boot_id="boot", services=services, later=later)
 
 
 def lived(

@@ -25,7 +25,7 @@ IDENTITY = ("group", "member", "incarnation", "profile", "host")
 NAMES = ("A", "B", "Zoë", "a-name-that-is-longer-than-31-bytes")
 ADDRESSES = [f"{name}@{number:016x}" for number, name in enumerate(NAMES)]
 INTEGERS = (0, 1, 127, 128, 255, 256, 65535, 65536, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 63) - 1)
-HEADER = Header("orders", "A", "3f2c", "uniform", "1", "here", "boot", [])
+HEADER = Header("orders", "A", "3f2c", "uniform", "1", "here", "boot", [], ["PRIMARY"])
 
 
 class Drawn:

@@ -23,7 +23,9 @@ STAGE_AT = len(PREFIX) + FIELDS["flush"].index("stage")
 
 def opened(root: Path, *, later: bool = False, segment_bytes: int = 1 << 20) -> JournalWriter:
     names = {"host": "here", "boot_id": "boot"}
-    return JournalWriter(root, "orders", "A", "3f2c", "uniform", **names, later=later, segment_bytes=segment_bytes)
+    return JournalWriter(
+        root, "orders", "A", "3f2c", "uniform", **names, services=["PRIMARY"], later=later, segment_bytes=segment_bytes
+    )
 
 
 def written(root: Path, *records: Record, segment_bytes: int = 1 << 20) -> Path:

@@ -32,7 +32,7 @@ RUN: dict[str, Any] = {"origin": "B", "origin_incarnation": "2", "count": 1, "by
 @pytest.fixture
 def segment(tmp_path: Path) -> Segment:
     """A `uniform` life whose history changes twice, with votes among the deliveries."""
-    journal = MemoryJournal("orders", "A", "3f2c", "uniform")
+    journal = MemoryJournal("orders", "A", "3f2c", "uniform", services=["PRIMARY"])
     for number in range(300):
         if number % 100 == 7:
             view = {"members": ["A@3f2c"], "history": f"history {number}", "detail": "\u0124view is no kind here"}

@@ -168,7 +168,7 @@ def test_a_record_of_a_later_version_is_read_as_far_as_it_is_known(kind: str, tm
     ("data", "reason"),
     [
         (b"something else", "this is not a journal segment"),
-        (b"PYGJRNL\x02rest", "journal version 2 is not known, only version 1"),
+        (b"PYGJRNL\x03rest", "journal version 3 is not known, only versions 1 and 2"),
         (PREAMBLE + frame_of([["x"]]), "the header is missing"),
     ],
 )
@@ -180,7 +180,9 @@ def test_a_segment_without_header_is_told_and_the_others_are_read(tmp_path: Path
 
 
 def test_the_history_follows_the_view_over_a_rotation(tmp_path: Path) -> None:
-    journal = JournalWriter(tmp_path, "g", "A", "1", "uniform", host="h", boot_id="b", segment_bytes=1)
+    journal = JournalWriter(
+        tmp_path, "g", "A", "1", "uniform", host="h", boot_id="b", services=["PRIMARY"], segment_bytes=1
+    )
     journal.write([("start", None, {})], 0, 0)
     journal.write([("view", (1, "A@1"), {"history": "h1"}), ("send", (1, "A@1"), {})], 1, 1)
     journal.write([("send", (1, "A@1"), {})], 2, 2)

@@ -17,6 +17,7 @@ from pygroups.journal.columns import Decoded, read_columns
 from pygroups.journal.frames import Record
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.journal.scan import header_of
+from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import RESERVE, RETRY_US, JournalError, JournalWriter, segment_path
 from tests.disks import full_disk, resize
 
@@ -26,7 +27,9 @@ DISK_BYTES = 1 << 20
 
 
 def opened(root: Path, profile: str = "total", **options: Any) -> JournalWriter:
-    return JournalWriter(root, "orders", "A", "3f2c", profile, host="here", boot_id="boot", **options)
+    return JournalWriter(
+        root, "orders", "A", "3f2c", profile, host="here", boot_id="boot", services=services_of_v1(profile), **options
+    )
 
 
 def records_of(seed: int, profile: str = "total") -> list[list[Record]]:

@@ -14,7 +14,7 @@ import pytest
 
 from pygroups.journal import writer as writing
 from pygroups.journal.frames import Damage, Frame, Header, Record, walk
-from pygroups.journal.schema import FIELDS, PREFIX
+from pygroups.journal.schema import FIELDS, PREFIX, services_of_v1
 from pygroups.journal.writer import RETRY_US, JournalError, JournalWriter, MemoryJournal, segment_path
 
 VIEW = (4, "A@3f2c91d000000001")
@@ -22,7 +22,8 @@ DELIVER: Record = ("deliver", VIEW, {"origin": "B", "origin_incarnation": "77", 
 
 
 def opened(root: Path, profile: str = "total", **options: int) -> JournalWriter:
-    return JournalWriter(root, "orders", "A", "3f2c", profile, host="here", boot_id="boot", **options)  # type: ignore[arg-type]
+    more = {"host": "here", "boot_id": "boot", "services": services_of_v1(profile)}
+    return JournalWriter(root, "orders", "A", "3f2c", profile, **more, **options)  # type: ignore[arg-type]
 
 
 def records_in(folder: Path) -> list[list[object]]:
@@ -291,7 +292,9 @@ def test_a_record_that_does_not_fit_is_refused(tmp_path: Path, record: Record, s
 
 def test_in_memory_it_is_the_same_bytes(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    memory = MemoryJournal("orders", "A", "3f2c", "total", host="here", boot_id="boot")
+    memory = MemoryJournal(
+        "orders", "A", "3f2c", "total", host="here", boot_id="boot", services=services_of_v1("total")
+    )
     for time in range(3):
         journal.write([DELIVER], time, time)
         memory.write([DELIVER], time, time)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter
 
 View = tuple[int, str]
@@ -259,7 +260,8 @@ class History:
 
     def _save(self, root: Path, life: Life) -> None:
         profile = life.profile or self.profile
-        writer = JournalWriter(root, self.group, life.name, life.incarnation, profile, host="here", boot_id="boot")
+        owner = (self.group, life.name, life.incarnation, profile)
+        writer = JournalWriter(root, *owner, host="here", boot_id="boot", services=services_of_v1(profile))
         for at, record in enumerate(life.records[: life.copied_at]):
             if at == life.hole_at:
                 writer._encoder.index += 1  # as when a full disk swallowed it

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter
 from pygroups.pipeline.ingest import Table
 
@@ -17,7 +18,8 @@ NOON_US = 1_700_000_000_000_000
 
 def life_of(root: Path, name: str = "A", group: str = "orders", profile: str = "total", segment: int = 1 << 20) -> Any:
     """The journal of one life; `write` appends records that happen a second after those before."""
-    return JournalWriter(root, group, name, "3f2c", profile, host="here", boot_id="boot", segment_bytes=segment)
+    more = {"host": "here", "boot_id": "boot", "services": services_of_v1(profile)}
+    return JournalWriter(root, group, name, "3f2c", profile, **more, segment_bytes=segment)  # type: ignore[arg-type]
 
 
 def run(origin: str, first: int, count: int = 1, **more: object) -> dict[str, object]:

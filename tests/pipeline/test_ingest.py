@@ -13,7 +13,7 @@ import pytest
 
 from pygroups.journal.frames import Header, encode_frame, segment_beginning
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
-from pygroups.journal.schema import PREAMBLE
+from pygroups.journal.schema import PREAMBLE, services_of_v1
 from pygroups.journal.writer import segment_path
 from pygroups.pipeline.ingest import NotATable, NotTheSame, Table, ingest
 from pygroups.pipeline.ingest.keys import history_key, key_of, life_key, view_key
@@ -190,7 +190,9 @@ def test_a_header_twice_before_a_torn_end_is_damage(tmp_path: Path) -> None:
     path = segment_path(journal.folder, 0)
     data = path.read_bytes()
     frame = encode_frame([("stop", None, {})], 1, NOON_US, 2)
-    header = segment_beginning(Header("orders", "A", "3f2c", "total", "", "here", "boot", []))[len(PREAMBLE) :]
+    header = segment_beginning(Header("orders", "A", "3f2c", "total", "", "here", "boot", [], services_of_v1("total")))[
+        len(PREAMBLE) :
+    ]
     for following in (b"", data):
         path.write_bytes(data + header + frame[:-3])
         if following:
@@ -283,7 +285,7 @@ def test_a_segment_without_a_header_belongs_to_the_member_of_its_folder(tmp_path
     """The folder above the member's is not named as the group."""
     folder = tmp_path / "backup of monday" / "A@3f2c"
     folder.mkdir(parents=True)
-    header = segment_beginning(Header("orders", "A", "3f2c", "total", "", "here", "boot", []))
+    header = segment_beginning(Header("orders", "A", "3f2c", "total", "", "here", "boot", [], services_of_v1("total")))
     for number in range(2):
         frame = encode_frame([("leave", None, {})], number, 1, 1)
         path = segment_path(folder, number)

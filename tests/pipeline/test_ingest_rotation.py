@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pygroups.journal.reader import find_segments
+from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter
 from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.ingest import plan as planning
@@ -19,7 +20,18 @@ from tests.pipeline.ingested import NOON_US, rows_of, run
 
 def kept(root: Path, keep: int) -> JournalWriter:
     """A journal with one turn in each segment, of which `keep` stay."""
-    return JournalWriter(root, "g", "A", "3f2c", "total", host="h", boot_id="b", segment_bytes=1, keep=keep)
+    return JournalWriter(
+        root,
+        "g",
+        "A",
+        "3f2c",
+        "total",
+        host="h",
+        boot_id="b",
+        services=services_of_v1("total"),
+        segment_bytes=1,
+        keep=keep,
+    )
 
 
 def turn(journal: JournalWriter, number: int) -> None:

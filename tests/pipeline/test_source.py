@@ -24,6 +24,7 @@ from pygroups.journal import frames
 from pygroups.journal.frames import frame_of, segment_beginning
 from pygroups.journal.ranges import header_of
 from pygroups.journal.reader import find_segments
+from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter, segment_path
 from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.schemas import MESSAGES, QUARANTINE, RECORDS
@@ -79,7 +80,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 
 @slow
 def test_records_messages_and_damaged_places(spark: SparkSession, tmp_path: Path) -> None:
-    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b")
+    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b", services=services_of_v1("total"))
     journal.write([("deliver", (1, "A@1"), RUN | {"first": 7, "count": 2, "payload": [b"one", b"two"]})], 5, 5)
     journal.write([("deliver", (1, "A@1"), RUN | {"first": 9, "count": 1, "position": 32})], 6, 6)
     journal.close()
@@ -100,7 +101,7 @@ def test_records_messages_and_damaged_places(spark: SparkSession, tmp_path: Path
 
 
 def test_each_run_becomes_its_messages(tmp_path: Path) -> None:
-    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b")
+    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b", services=services_of_v1("total"))
     runs: list[dict[str, Any]] = [
         {"first": 1, "count": 3, "position": 10},
         {"first": 4, "count": 2, "position": 13, "payload": [b"", b"x"]},
@@ -297,7 +298,7 @@ def test_spark_pushes_filters_down_if_it_is_told_to_and_else_judges_them(spark: 
 
 def large_segment(root: Path, size: int) -> int:
     """One life whose only segment has at least `size` bytes; gives the number of its records."""
-    journal = JournalWriter(root, "g", "A", "1", "total", host="h", boot_id="b")
+    journal = JournalWriter(root, "g", "A", "1", "total", host="h", boot_id="b", services=services_of_v1("total"))
     journal.close()
     path = segment_path(journal.folder, 0)
     header = header_of(find_segments([root])[0])

@@ -204,6 +204,7 @@ def _journal_of(
         host=host,
         boot_id=boot,
         version=__version__,
+        services=options.chosen_profile.services,
         segment_bytes=options.limits.journal_segment,
         keep=options.limits.journal_keep,
         fsync=options.journal_fsync,

@@ -33,9 +33,8 @@ def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int
 async def _member(group: str | None, options: JoinOptions) -> int:
     from pygroups import Channel, Config
     from pygroups.cli.shell import Shell
-    from pygroups.layers.profiles import profile_named
 
-    if group is None and MEMBERSHIP in profile_named(options.profile).services:
+    if group is None and not _has_no_group(options.profile):
         group = "default"
     channel = Channel(
         group,
@@ -56,6 +55,12 @@ async def _member(group: str | None, options: JoinOptions) -> int:
     return await Shell(channel, options).run()
 
 
+def _has_no_group(profile: str) -> bool:
+    from pygroups.layers.profiles import profile_named
+
+    return MEMBERSHIP not in profile_named(profile).services
+
+
 def _check(group: str | None, options: JoinOptions) -> None:
     """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
     if options.secret_file is not None:
@@ -68,11 +73,12 @@ def _check(group: str | None, options: JoinOptions) -> None:
         raise UsageError(f"--stats {options.stats} must be a number of seconds above 0")
     if options.timeout is not None and not options.timeout >= 0:
         raise UsageError(f"--timeout {options.timeout} must be a number of seconds, 0 or more")
-    if options.profile == "unicast" and group is not None:
-        raise UsageError("--profile unicast has no group: leave out the name of the group")
-    if options.profile == "unicast" and options.to is None and options.leave_at_eof:
+    alone = _has_no_group(options.profile)
+    if alone and group is not None:
+        raise UsageError(f"--profile {options.profile} has no group: leave out the name of the group")
+    if alone and options.to is None and options.leave_at_eof:
         raise UsageError("--leave-at-eof needs --to HOST:PORT: without it the process only receives")
-    if options.profile == "unicast" and options.to is not None:
+    if alone and options.to is not None:
         from pygroups.drivers.contacts import checked_place
 
         checked_place(options.to, insecure=options.insecure)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from xxhash import xxh32_intdigest
 
-from .schema import FIELDS, FRAME_BODY_MAX, FRAME_HEAD_BYTES, HEADER, MAGIC, PREAMBLE, VERSION
+from .schema import FIELDS, FRAME_BODY_MAX, FRAME_HEAD_BYTES, HEADER, MAGIC, PREAMBLE, VERSIONS, services_of_v1
 
 # A record from a caller: the kind, the view in which the event happened, and the filled fields of the kind.
 Record = tuple[str, tuple[int, str] | None, Mapping[str, object]]
@@ -28,9 +28,16 @@ _BODY_BEGINS: Final = re.compile(
 )
 
 
+_PREAMBLES: Final = tuple(MAGIC + bytes([version]) for version in VERSIONS)
+
+
 @dataclass(frozen=True)
 class Header:
-    """The owner of a segment. `in_force`: the records that a `uniform` member repeats in each new segment."""
+    """The owner of a segment.
+
+    `in_force`: the records that a member repeats in each new segment, where a majority decides each view.
+    `services`: what its stack gives.
+    """
 
     group: str
     member: str
@@ -40,6 +47,7 @@ class Header:
     host: str
     boot_id: str
     in_force: list[list[Any]]
+    services: list[str]
 
 
 class Frame(NamedTuple):
@@ -138,14 +146,15 @@ def naming(kinds: Iterable[str]) -> re.Pattern[bytes]:
 
 def preamble_trouble(data: bytes) -> Damage | None:
     """The damage of the first bytes of a segment; of zeros alone only if `data` is the whole segment."""
-    if data.startswith(PREAMBLE):
+    if data.startswith(_PREAMBLES):
         return None
-    if PREAMBLE.startswith(data):
+    if any(preamble.startswith(data) for preamble in _PREAMBLES):
         return Damage(0, "the segment ends before its header", torn=True)
     if _are_zeros(data):
         return _in_zeros(0)
     if data.startswith(MAGIC):
-        return Damage(len(MAGIC), f"journal version {data[len(MAGIC)]} is not known, only version {VERSION}")
+        known = " and ".join(map(str, VERSIONS))
+        return Damage(len(MAGIC), f"journal version {data[len(MAGIC)]} is not known, only versions {known}")
     return Damage(0, "this is not a journal segment")
 
 
@@ -153,7 +162,10 @@ def header_in(first: Frame | Damage) -> Header | Damage:
     if isinstance(first, Damage):
         return replace(first, reason=f"header: {first.reason}")
     try:
-        header = msgspec.convert(dict(zip(HEADER, first.records[0], strict=True)), Header)
+        fields = [*first.records[0]]
+        if len(fields) == len(HEADER) - 1:  # version 1
+            fields.append(services_of_v1(fields[HEADER.index("profile")]))
+        header = msgspec.convert(dict(zip(HEADER, fields, strict=True)), Header)
     except (msgspec.ValidationError, ValueError, TypeError, IndexError):
         return Damage(first.offset, "the header is missing")
     return header

@@ -7,7 +7,8 @@ module imports nothing, so that a writer of journals needs neither Arrow nor Spa
 from typing import Final
 
 MAGIC: Final = b"PYGJRNL"
-VERSION: Final = 1
+VERSION: Final = 2  # the version that is written
+VERSIONS: Final = (1, 2)  # the versions that are read; the header of version 1 has no services
 PREAMBLE: Final = MAGIC + bytes([VERSION])  # the first 8 bytes of every segment
 FRAME_HEAD_BYTES: Final = 8  # u32 length, u32 xxh32 of the body, little-endian
 FRAME_BODY_MAX: Final = 1 << 30  # a longer length is damage, not a frame
@@ -23,8 +24,27 @@ def is_segment(name: str) -> bool:
 
 
 # The header record of a segment: the only record of its first frame. `in_force` is a list of whole records that a
-# `uniform` member repeats, so that rotation never loses them; they have no row and no rule reads them.
-HEADER: Final = ("group", "member", "incarnation", "profile", "version", "host", "boot_id", "in_force")
+# member repeats where a majority decides each view, so that rotation never loses them; they have no row and no rule
+# reads them. `services` is what the member's stack gives: what it promises follows from them, and not from a name.
+HEADER: Final = ("group", "member", "incarnation", "profile", "version", "host", "boot_id", "in_force", "services")
+PRIMARY: Final = "PRIMARY"  # the service of a stack in which a majority of each view decides the next one
+
+_GROUP = ("FIFO_MULTICAST", "MARKS", "MEMBERSHIP", "STATE_AT_VIEW", "VIRTUAL_SYNCHRONY")
+_SERVICES_OF_V1: Final[dict[str, tuple[str, ...]]] = {
+    "fifo": (*_GROUP, "MERGING"),
+    "total": (*_GROUP, "MERGING", "TOTAL"),
+    "total1999": (*_GROUP, "MERGING", "TOTAL"),
+    "uniform": (*_GROUP, PRIMARY, "TOTAL", "UNIFORM"),
+    "uniform-fifo": (*_GROUP, PRIMARY, "UNIFORM"),
+    "gossip": ("GOSSIP", "MEMBERSHIP"),
+    "unicast": (),
+}
+
+
+def services_of_v1(profile: str) -> list[str]:
+    """The services of a profile in journals of version 1, whose header names the profile alone; none of another."""
+    return sorted(_SERVICES_OF_V1.get(profile, ()))
+
 
 # The beginning of every record, before the fields of its kind. `view` is nil or [number, creator].
 PREFIX: Final = ("kind", "index", "time_us", "mono_us", "view")

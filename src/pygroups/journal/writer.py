@@ -6,13 +6,13 @@ import fcntl
 import logging
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from .ending import LOST, Ending, ending_of
 from .frames import Header, Record, encode_frame, frame_of, rows_of, segment_beginning
-from .schema import FIELDS, LOCK_NAME, PREFIX, SEGMENT_SUFFIX, is_segment
+from .schema import FIELDS, LOCK_NAME, PREFIX, PRIMARY, SEGMENT_SUFFIX, is_segment
 
 SEGMENT_BYTES: Final = 64 << 20
 SEGMENTS_MAX: Final = 1_000_000  # in one incarnation, because the names of the files have 6 digits
@@ -34,16 +34,26 @@ class JournalEncoder:
     """Encodes records as the bytes of segments, and numbers them. The encoder uses no files."""
 
     def __init__(
-        self, group: str, member: str, incarnation: str, profile: str, *, host: str, boot_id: str, version: str
+        self,
+        group: str,
+        member: str,
+        incarnation: str,
+        profile: str,
+        *,
+        host: str,
+        boot_id: str,
+        version: str,
+        services: Iterable[str],
     ) -> None:
         self._identity = (group, member, incarnation, profile, version, host, boot_id)
-        self._repeats = profile.startswith("uniform")
+        self._services = sorted(services)
+        self._repeats = PRIMARY in self._services
         self._in_force: dict[str, list[Any]] = {}  # the records that a new segment repeats, by kind or stage
         self.index = 0  # number of the next record
 
     def beginning(self) -> bytes:
         """The preamble and header frame of a new segment."""
-        return segment_beginning(Header(*self._identity, in_force=self.in_force))
+        return segment_beginning(Header(*self._identity, in_force=self.in_force, services=self._services))
 
     def frame(self, records: Sequence[Record], time_us: int, mono_us: int) -> bytes:
         """One frame with `records`. The records use up their numbers even if the frame does not reach a disk."""
@@ -91,10 +101,13 @@ class MemoryJournal:
         host: str = "simulated",
         boot_id: str = "simulated",
         version: str = UNKNOWN_VERSION,
+        services: Iterable[str] = (),
     ) -> None:
         self.group = group
         self.life = f"{member}@{incarnation}"
-        self._encoder = JournalEncoder(group, member, incarnation, profile, host=host, boot_id=boot_id, version=version)
+        self._encoder = JournalEncoder(
+            group, member, incarnation, profile, host=host, boot_id=boot_id, version=version, services=services
+        )
         self._data = bytearray(self._encoder.beginning())
         self._outage = False
 
@@ -127,6 +140,7 @@ class MemoryJournal:
 class JournalWriter:
     """The journal of one member on a disk, in `root/<group>/<member>@<incarnation>/`, locked against other processes.
 
+    `services`: what the member's stack gives (core/services.py); the audit judges what follows from them.
     An existing journal is continued in a new segment, with the next index. `segment_bytes`: the size after which a new
     segment begins. `keep`: the number of segments that stay; each new segment removes the oldest ones beyond it. With
     `fsync` every write reaches the disk before the call returns. With `later` the first segment begins at the first
@@ -144,6 +158,7 @@ class JournalWriter:
         host: str,
         boot_id: str,
         version: str = UNKNOWN_VERSION,
+        services: Iterable[str] = (),
         segment_bytes: int = SEGMENT_BYTES,
         keep: int = SEGMENTS_MAX,
         fsync: bool = False,
@@ -151,7 +166,9 @@ class JournalWriter:
     ) -> None:
         self.folder = Path(root) / group / f"{member}@{incarnation}"
         self.lost = 0  # records that could not be written
-        self._encoder = JournalEncoder(group, member, incarnation, profile, host=host, boot_id=boot_id, version=version)
+        self._encoder = JournalEncoder(
+            group, member, incarnation, profile, host=host, boot_id=boot_id, version=version, services=services
+        )
         self._segment_bytes = segment_bytes
         self._keep = keep
         self._fsync = fsync

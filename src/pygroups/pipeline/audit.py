@@ -85,7 +85,7 @@ def _judged(
         rows=rows,
         quarantined=_damaged(manifest),
         session=session,
-        unjudged=unjudged(recorded.profiles),
+        unjudged=unjudged(recorded.stacks.values()),
         holes=_holes(manifest),
         left_out=done.left_out,
         history=recorded.history,
@@ -145,7 +145,10 @@ def with_occasion(recorded: Recorded, rules: Sequence[PromiseRule]) -> list[Prom
     def occurs(needed: frozenset[str]) -> bool:
         return not needed or bool(needed & recorded.kinds)
 
-    promised = [rule for rule in rules if rule.profiles & recorded.profiles and occurs(rule.needs)]
+    def is_made(rule: PromiseRule) -> bool:
+        return any(rule.services <= services for services in recorded.stacks.values())
+
+    promised = [rule for rule in rules if is_made(rule) and occurs(rule.needs)]
     return [replace(rule, counts=tuple(one for one in rule.counts if occurs(one.needs))) for rule in promised]
 
 

@@ -15,7 +15,6 @@ from pygroups.pipeline.keys import life_key_of
 
 BLOCK: Final = 65_536  # messages; a run belongs to the block of its first position
 DIGEST: Final = ("bits", "low_sum", "high_sum")
-ORDERED: Final = "profile in ('total', 'total1999', 'uniform')"
 LANE: Final = "if(ordered, 0L, sender)"
 PLACE: Final = "if(ordered, position, first)"
 
@@ -94,7 +93,7 @@ def streams_of(
         wanted |= _STABLE
     sums = rows.groupBy(*_STREAM).agg(*(F.expr(text).alias(name) for name, text in wanted.items()))
     members = lives.selectExpr(
-        *("life", "group", "profile", "first_view", f"{ORDERED} as ordered"),
+        *("life", "group", "profile", "first_view", "ordered"),
         "quiet_end is not null as settles",
         "stop_index is not null as stops",
     )
@@ -153,7 +152,7 @@ def blocks_of(deliveries: DataFrame, lives: DataFrame, streams: DataFrame, colum
     )
     deviates = "life <> reference and (expected is null or expected <> digest) as deviates"
     known = compared.selectExpr(*(name for name in compared.columns if name != "expected"), deviates)
-    return known.join(lives.selectExpr("life", "group", "profile", f"{ORDERED} as ordered"), "life", "left")
+    return known.join(lives.selectExpr("life", "group", "profile", "ordered"), "life", "left")
 
 
 def cuts_of(streams: DataFrame) -> DataFrame:

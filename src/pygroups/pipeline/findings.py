@@ -16,12 +16,17 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pygroups.pipeline.tables import Tables
 
-VIRTUAL_SYNCHRONY: Final = frozenset({"fifo", "total", "total1999", "uniform", "uniform-fifo"})
-ORDERED: Final = frozenset({"total", "total1999", "uniform"})
-GROUPS: Final = VIRTUAL_SYNCHRONY | {"gossip"}
-ALL: Final = GROUPS | {"unicast"}
-UNIFORM: Final = frozenset({"uniform", "uniform-fifo"})
-MERGED: Final = VIRTUAL_SYNCHRONY - UNIFORM  # profiles whose views merge
+# The services that a stack must give, so that it makes a promise: those that the headers of journals name.
+ALL: Final[frozenset[str]] = frozenset()
+GROUPS: Final = frozenset({"MEMBERSHIP"})
+VIRTUAL_SYNCHRONY: Final = GROUPS | {"VIRTUAL_SYNCHRONY"}
+ORDERED: Final = VIRTUAL_SYNCHRONY | {"TOTAL"}
+MAJORITY: Final = VIRTUAL_SYNCHRONY | {"PRIMARY"}
+UNIFORM: Final = MAJORITY | {"UNIFORM"}
+MERGED: Final = VIRTUAL_SYNCHRONY | {"MERGING"}
+GOSSIP: Final = GROUPS | {"GOSSIP"}
+KNOWN: Final = ORDERED | UNIFORM | MERGED | GOSSIP
+"""Every service that a rule asks for; other services of a header make no difference to an audit."""
 
 NAMED: Final = ("view", "member", "other", "origin", "also")  # keys that a name replaces at the end; `also` is a view
 PLACED: Final = ("first", "position")
@@ -51,12 +56,12 @@ class Count:
 class PromiseRule:
     """A promise and how it is judged.
 
-    - profiles: the profiles that make the promise; the rows of others do not count
+    - services: what a stack must give to make the promise; the rows of others do not count
     - unit: the kind of its facts: messages at a member, views at a member, or unicast messages
     - no_occasion: the reason when a history has no fact at all
-    - elsewhere: by profile, another reason, because its journals never have a fact for this rule
+    - alone: another reason where no process has a group, because their journals never have a fact for this rule
     - counts: its counts, one per table
-    - exact: the exact step, `findings` from tables that hold suspicious groups and the rule's profiles only
+    - exact: the exact step, `findings` from tables that hold only suspicious groups, and stacks that make the promise
     - columns: the columns that it adds to shared tables, as SQL text by table and name: to `views` and `lives`
       expressions over a row (window functions too), to `streams`, `blocks` and `runs` aggregates; two rules may add the
       same column
@@ -64,14 +69,14 @@ class PromiseRule:
     """
 
     promise: str
-    profiles: frozenset[str]
+    services: frozenset[str]
     unit: Literal["messages", "views", "unicasts"]
     no_occasion: str
     counts: tuple[Count, ...]
     exact: TableOf
     columns: Mapping[SharedTable, Mapping[str, str]] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    alone: str = ""
 
 
 def findings(

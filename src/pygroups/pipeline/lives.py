@@ -56,11 +56,12 @@ _LOST: Final = {
 def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     """One row per incarnation, with the columns that rules add (SQL aggregates over the events in `_TOLD`, by name).
 
-    Columns: group, profile, history (null), host, address, life, linked, unknown, end, whole, open, own_last (the
-    greatest number of an own multicast in an open journal, otherwise null), marked (the group has
-    marks), has_marks (this incarnation has), quiet_index, quiet_view, quiet_end, leave_index, stop_index, stop_reason,
-    first_view, last_view, fault_index, heal_index, healed_us, bound_us, listed_runs and the digest listed_bits,
-    listed_low_sum and listed_high_sum (own runs listed as undelivered), lost_messages, lost_views and lost_unicasts
+    Columns: group, profile, services, ordered (multicasts have one order), history (null), host, address, life,
+    linked, unknown, end, whole, open, own_last (the greatest number of an own multicast in an open journal, otherwise
+    null), marked (the group has marks), has_marks (this incarnation has), quiet_index, quiet_view, quiet_end,
+    leave_index, stop_index, stop_reason, first_view, last_view, fault_index, heal_index, healed_us, bound_us,
+    listed_runs and the digest listed_bits, listed_low_sum and listed_high_sum (own runs listed as undelivered),
+    lost_messages, lost_views and lost_unicasts
     (counts behind `end`).  Views are keys, the rest are indexes in the journal but for microseconds.
     """
     ends = recorded.lives.select("life", "end")
@@ -82,6 +83,8 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
         *(
             "group",
             "profile",
+            "services",
+            "array_contains(services, 'TOTAL') as ordered",
             "cast(null as bigint) as history",
             "host",
             "address",

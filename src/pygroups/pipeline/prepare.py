@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from pygroups.pipeline.block_scan import ORDERED, blocks_of, purges_of, streams_of
+from pygroups.pipeline.block_scan import blocks_of, purges_of, streams_of
 from pygroups.pipeline.findings import PromiseRule, columns_of
 from pygroups.pipeline.lives import lives_of, views_of
 from pygroups.pipeline.runs import runs_of, sample_of
@@ -44,6 +44,7 @@ def prepare(recorded: Recorded, rules: Sequence[PromiseRule], store: Store) -> T
         runs=runs_in_doubt(sample, lives, store) if asked else runs_of(sample, lives),
         all_runs=runs_of(sample, lives),
         gathered=recorded.gathered,
+        stacks=recorded.stacks,
         once=once,
     )
     return once.tables
@@ -58,7 +59,5 @@ def runs_in_doubt(sample: DataFrame, lives: DataFrame, store: Store) -> DataFram
 
 def trusted(frame: DataFrame, lives: DataFrame) -> DataFrame:
     """The records before the first damage of their journal, with the columns of their incarnation that rules use."""
-    known = lives.selectExpr(
-        *("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index", f"{ORDERED} as ordered")
-    )
+    known = lives.selectExpr(*("life", "profile", "address", "end", "whole", "quiet_end", "quiet_index", "ordered"))
     return frame.join(known, "life").where("index < end")

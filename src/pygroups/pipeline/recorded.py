@@ -6,7 +6,7 @@ has.  From them it computes how far each journal can be trusted, and which incar
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from pygroups.journal.schema import services_of_v1
 from pygroups.pipeline.endings import open_lives
+from pygroups.pipeline.findings import KNOWN
 from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest import Table, layout
 from pygroups.pipeline.ingest.table import damaged, read_batches, read_rows
@@ -34,6 +36,7 @@ _LIVES: Final = pa.schema(
         ("whole", pa.bool_()),
         ("open", pa.bool_()),
         ("unknown", pa.list_(pa.string())),
+        ("services", pa.list_(pa.string())),
     ]
 )
 _TOLD: Final = ["life", "index", "kind", "view", "reason", "members"]
@@ -80,7 +83,7 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         lives=local(pa.Table.from_pylist(lives, _LIVES)),
         histories=dict(zip(ids["key"].to_pylist(), ids["name"].to_pylist(), strict=True)),
         kinds=frozenset(kind for row in rows for kind in row["kinds"] or ()),
-        profiles=frozenset(life["profile"] for life in lives),
+        stacks={life["profile"]: frozenset(life["services"]) for life in lives},
         whole=all(life["whole"] for life in lives),
         open=any(life["open"] for life in lives),
         gathered=gathered,
@@ -125,8 +128,11 @@ def lives_of(manifest: Sequence[Life], told: Iterable[Row]) -> list[Life]:
     lives: dict[int, Life] = {}
     for row in manifest:
         named = {name: row[name] for name in ("group", "life", "address", "profile", "host")}
-        life = lives.setdefault(row["life"], named | {"end": 0, "hole": None, "whole": True, "kinds": set()})
+        life = lives.setdefault(
+            row["life"], named | {"services": None, "end": 0, "hole": None, "whole": True, "kinds": set()}
+        )
         life["profile"], life["host"] = life["profile"] or row["profile"], life["host"] or row["host"]
+        life["services"] = life["services"] or row["services"]  # null in tables of an earlier ingest
         life["kinds"].update(row["kinds"] or ())
         if row["last_index"] is not None:
             life["end"] = max(life["end"], row["last_index"] + 1)
@@ -137,8 +143,23 @@ def lives_of(manifest: Sequence[Life], told: Iterable[Row]) -> list[Life]:
     for life in lives.values():
         hole = life.pop("hole")
         life["end"] = life["end"] if hole is None else hole
+    _name_stacks(lives.values())
     _link(lives, told)
     return list(lives.values())
+
+
+def _name_stacks(lives: Collection[Life]) -> None:
+    """Give each incarnation the services that rules ask for.  If incarnations of one profile differ in them, the name
+    of the profile tells them apart: rules go by the name."""
+    stacks: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for life in lives:
+        given = services_of_v1(life["profile"]) if life["services"] is None else life["services"]
+        life["services"] = KNOWN.intersection(given)
+        stacks[life["profile"]].add(life["services"])
+    for life in lives:
+        more = life["services"] - frozenset.intersection(*stacks[life["profile"]])
+        life["profile"] += f" with {', '.join(sorted(more))}" if more else ""
+        life["services"] = sorted(life["services"])
 
 
 def _link(lives: dict[int, Life], told: Iterable[Row]) -> None:

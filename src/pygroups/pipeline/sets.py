@@ -82,7 +82,7 @@ def unlike(members: DataFrame) -> DataFrame:
 
 
 def _unlike_cohorts(tables: "Tables") -> DataFrame:
-    return unlike(members_of_cohorts(tables).where(F.col("profile").isin(*sorted(VIRTUAL_SYNCHRONY))))
+    return unlike(members_of_cohorts(tables).where(tables.giving(VIRTUAL_SYNCHRONY)))
 
 
 def uneven_cohorts(tables: "Tables") -> DataFrame:

@@ -16,16 +16,16 @@ Gathered = Callable[[DataFrame], DataFrame]
 class Recorded:
     """A history as it was ingested, and the facts about it that need no query.
 
-    `lives` has one row per incarnation, from the manifest: group, profile, host, address, life, end, whole, open,
-    linked, unknown.  `kinds` are the kinds of record that occur, `profiles` those of the incarnations; `whole` is False
-    if a journal ends early, `open` is True if one may go on; `histories` are the names of history ids by key.  `names`
-    in `history` has one row per key.
+    `lives` has one row per incarnation, from the manifest: group, profile, services, host, address, life, end, whole,
+    open, linked, unknown.  `kinds` are the kinds of record that occur, `stacks` the services of each profile; `whole`
+    is False if a journal ends early, `open` is True if one may go on; `histories` are the names of history ids by key.
+    `names` in `history` has one row per key.
     """
 
     history: History
     lives: DataFrame
     kinds: frozenset[str]
-    profiles: frozenset[str]
+    stacks: Mapping[str, frozenset[str]]
     histories: Mapping[int, str]
     whole: bool
     open: bool
@@ -46,6 +46,7 @@ class Tables:
     - all_runs: the records about each run, added up from all sends and a sample of the deliveries (`runs.py`)
     - runs: those of `all_runs` that digests do not clear (`stretches.py`), and all of senders whose journal ends early
 
+    `stacks` are the services of each profile: rules ask for them, and never for a name (`giving`).
     `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
 
     In a small audit a table is one partition, so that nothing has to be exchanged. After a union or an inner join Spark
@@ -64,12 +65,22 @@ class Tables:
     runs: DataFrame
     all_runs: DataFrame
     gathered: Gathered
+    stacks: Mapping[str, frozenset[str]]
     once: "Once"
+
+    def giving(self, services: frozenset[str]) -> str:
+        """SQL text: whether the member of a row has a stack with these services, by the column `profile`."""
+        escaped = [name.replace("\\", "\\\\").replace("'", "\\'") for name in self.profiles(services)]
+        return "profile in ('" + "', '".join(escaped) + "')" if escaped else "false"
+
+    def profiles(self, services: frozenset[str]) -> list[str]:
+        """The profiles that give these services."""
+        return sorted(name for name, given in self.stacks.items() if services <= given)
 
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
         """The same tables with these groups only, and with the records of members with these profiles only."""
         here = F.col("group").isin(*sorted(groups)) & F.col("profile").isin(*sorted(profiles))
-        frames = {name: frame for name, frame in vars(self).items() if name not in ("gathered", "once")}
+        frames = {name: frame for name, frame in vars(self).items() if name not in ("gathered", "stacks", "once")}
         return replace(self, **{name: frame.where(here) for name, frame in frames.items()})
 
 

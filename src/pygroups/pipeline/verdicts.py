@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.journal.schema import VIOLATION_COLUMNS
-from pygroups.pipeline.findings import NAMED, PLACED, Count, PromiseRule
+from pygroups.pipeline.findings import GROUPS, NAMED, PLACED, Count, PromiseRule
 from pygroups.pipeline.tables import Tables
 from pygroups.pipeline.verdict import VIOLATIONS_SHOWN, Verdict, Violation, skip_reasons
 
@@ -35,10 +35,12 @@ class Tally:
 class Counted:
     """The result of the one query over the shared tables.
 
-    `tallies` by promise, group and history (a key); `profiles` and `lost` facts (by unit) of each group.
+    `tallies` by promise, group and history (a key); `stacks` are the services of each profile, `profiles` and
+    `lost` facts (by unit) those of each group.
     """
 
     tallies: dict[tuple[str, str, int | None], Tally]
+    stacks: Mapping[str, frozenset[str]]
     profiles: dict[str, frozenset[str]]
     lost: dict[str, dict[str, int]]
 
@@ -63,7 +65,7 @@ def count(tables: Tables, rules: Sequence[PromiseRule]) -> Counted:
     sources = list(by_table.items())
     parts = [_lost_facts(tables)]
     parts += [_sums(at, _table(tables, source), wanted) for at, (source, wanted) in enumerate(sources)]
-    counted = Counted(defaultdict(Tally), {}, {})
+    counted = Counted(defaultdict(Tally), tables.stacks, {}, {})
     profiles: dict[str, set[str]] = defaultdict(set)
     for row in reduce(DataFrame.unionAll, parts).collect():
         at, group, profile, sums = row["at"], row["group"], row["profile"], iter(row["sums"])
@@ -74,7 +76,8 @@ def count(tables: Tables, rules: Sequence[PromiseRule]) -> Counted:
                 lost[unit] += number
             continue
         for rule, one in sources[at][1]:
-            _add(counted.tallies[rule.promise, group, row["history"]], rule, one, profile, sums)
+            makes_it = rule.services <= tables.stacks[profile]
+            _add(counted.tallies[rule.promise, group, row["history"]], one, sums, makes_it=makes_it)
     counted.profiles = {group: frozenset(names) for group, names in profiles.items()}
     counted.tallies = {key: tally for key, tally in counted.tallies.items() if tally != Tally()}
     return counted
@@ -93,9 +96,9 @@ def _sums(at: int, frame: DataFrame, wanted: Sequence[tuple[PromiseRule, Count]]
     return grouped.select(F.lit(at).alias("at"), "group", "profile", "history", "sums")
 
 
-def _add(tally: Tally, rule: PromiseRule, one: Count, profile: str, sums: "Iterable[int]") -> None:
+def _add(tally: Tally, one: Count, sums: "Iterable[int]", *, makes_it: bool) -> None:
     judged, *skipped, suspects = (next(iter(sums)) for _ in range(len(one.skipped) + 2))
-    if profile not in rule.profiles:
+    if not makes_it:
         return
     tally.judged += judged
     tally.suspects += suspects
@@ -118,7 +121,9 @@ def find(
     Columns as in `VIOLATION_COLUMNS`, and `history`, a key.
     """
     found = [
-        rule.exact(tables.only(suspects[rule.promise], rule.profiles)).select(F.lit(rule.promise).alias("promise"), "*")
+        rule.exact(tables.only(suspects[rule.promise], tables.profiles(rule.services))).select(
+            F.lit(rule.promise).alias("promise"), "*"
+        )
         for rule in rules
         if rule.promise in suspects
     ]
@@ -179,7 +184,8 @@ def verdicts_of(counted: Counted, rules: Sequence[PromiseRule], histories: Mappi
 def _of_rule(
     rule: PromiseRule, group: str, counted: Counted, keys: Sequence[int | None], histories: Mapping[int, str]
 ) -> Iterable[Verdict]:
-    if not counted.profiles[group] & rule.profiles:
+    stacks = [counted.stacks[profile] for profile in counted.profiles[group]]
+    if not any(rule.services <= services for services in stacks):
         reason = f"the profile {', '.join(sorted(counted.profiles[group]))} does not make this promise"
         return [Verdict(rule.promise, group, "not judged", 0, 0, reason, excused=True)]
     names = sorted(keys, key=lambda key: "" if key is None else histories[key])
@@ -187,7 +193,8 @@ def _of_rule(
     lost = counted.lost[group][rule.unit]
     if lost:
         tallies[0].skipped[BEHIND_DAMAGE] += lost
-    why = next((why for name, why in rule.elsewhere.items() if counted.profiles[group] == {name}), rule.no_occasion)
+    alone = rule.alone and not any(services >= GROUPS for services in stacks)
+    why = rule.alone if alone else rule.no_occasion
     return [
         _verdict(rule.promise, group, None if key is None else histories[key], tally, why)
         for key, tally in zip(names, tallies, strict=True)

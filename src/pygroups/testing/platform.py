@@ -183,7 +183,15 @@ def _listed(views: Sequence[View]) -> str:
 
 
 def _copy(member: Address, options: Options) -> MemoryJournal:
-    return MemoryJournal(options.journal_name, *member, options.profile, host=HOST, boot_id=HOST, version=__version__)
+    return MemoryJournal(
+        options.journal_name,
+        *member,
+        options.profile,
+        host=HOST,
+        boot_id=HOST,
+        version=__version__,
+        services=options.chosen_profile.services,
+    )
 
 
 class Journals:

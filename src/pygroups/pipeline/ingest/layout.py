@@ -117,6 +117,7 @@ MANIFEST: Final = pa.schema(
         ("files", pa.list_(pa.string())),
         ("kinds", pa.list_(pa.string())),
         *((name, _LONG) for name in ("first_us", "last_us", "last_mono_us")),
+        ("services", pa.list_(pa.string())),
     ]
 )
 """One row per byte range of a segment that was ingested; a second damaged place in it is a further row without rows.
@@ -124,6 +125,7 @@ MANIFEST: Final = pa.schema(
 `wrong_index`: where the numbers in the range stop being consecutive: the first one that is missing, or that was there
 before. The records of a life from there on are not trusted. `first_us` and `last_us` are the least and the greatest
 `time_us` of the range's records, `last_mono_us` is their greatest `mono_us`.
+`services` are those of the header; null in rows of an earlier ingest.
 """
 
 

@@ -145,7 +145,7 @@ class _Life:
 
     def _frames(self, part: Part, header: Header, state: SegmentState) -> _Range:
         found = _Range(part.segment.size)
-        self.state.numbering.gossip = header.profile == "gossip"
+        self.state.numbering.gossip = "GOSSIP" in header.services
         shape = Shape(self.keys, self.life.life, part.history, self.state.numbering, self.state.counting)
         last: list[Any] | None = None
         for window in read_columns(part.segment.path, part.first, part.segment.size):
@@ -208,7 +208,7 @@ class _Life:
             "group": life.group,
             "member": life.member,
             "incarnation": life.incarnation,
-            **{name: getattr(header, name, None) for name in ("profile", "host", "boot_id")},
+            **{name: getattr(header, name, None) for name in ("profile", "host", "boot_id", "services")},
             "life": life.life,
             "address": f"{life.member}@{life.incarnation}",
             "file": part.segment.path,

@@ -1,9 +1,9 @@
 """One rule per promise, one file per rule (`findings.py` defines a rule)."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Final
 
-from pygroups.pipeline.findings import ORDERED, PromiseRule
+from pygroups.pipeline.findings import GOSSIP, ORDERED, PromiseRule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
@@ -72,13 +72,14 @@ RULES: Final[tuple[PromiseRule, ...]] = (
 
 WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
     "causal": ORDERED,
-    "gap-announced": frozenset({"gossip"}),
-    "epsilon": frozenset({"gossip"}),
+    "gap-announced": GOSSIP,
+    "epsilon": GOSSIP,
 }
-"""Promises that no rule judges yet, and the profiles that make them: an audit names them, so that no reader takes
-"all held" for more than it says."""
+"""Promises that no rule judges yet, and what a stack gives that makes them: an audit names them, so that no reader
+takes "all held" for more than it says."""
 
 
-def unjudged(profiles: Collection[str]) -> list[str]:
-    """The promises of these profiles that no rule judges yet."""
-    return [promise for promise, promised_by in WITHOUT_RULE.items() if promised_by.intersection(profiles)]
+def unjudged(stacks: Iterable[frozenset[str]]) -> list[str]:
+    """The promises of stacks with these services that no rule judges yet."""
+    given = list(stacks)
+    return [promise for promise, needed in WITHOUT_RULE.items() if any(needed <= services for services in given)]

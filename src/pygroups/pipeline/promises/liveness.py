@@ -14,7 +14,7 @@ from pygroups.pipeline.tables import Tables
 _SETTLED = "marked and quiet_index is not null and healed_us is not null"
 _TOLD = "named_struct('at', index, 'blocked', kind = 'block')"
 _AFTER = "installed_us - healed_us"
-_BLOCKED = "array_max(filter(blocks, told -> told.at < quiet_index)).blocked and profile like 'uniform%'"
+_BLOCKED = "array_max(filter(blocks, told -> told.at < quiet_index)).blocked and array_contains(services, 'PRIMARY')"
 _WRONG = {
     "view is null": "'reached quiet without a view'",
     "several": "'reached quiet in another view than members of an earlier common view'",
@@ -31,9 +31,9 @@ _HIDDEN = f"arrays_overlap(array_except(members, settled), unknown) and bound_us
 def at_quiet(tables: Tables) -> DataFrame:
     """Per member at quiet after healing: its view, the time of the view, whether others are in `several` views, and all
     linked members that are `settled`."""
-    members = tables.lives.where(f"{_SETTLED} and profile <> 'unicast'").selectExpr(
-        *("`group`", "profile", "life", "quiet_view as view", "quiet_index", "healed_us", "bound_us", "blocks"),
-        *("unknown", "collect_set(address) over (partition by linked) as settled"),
+    members = tables.lives.where(f"{_SETTLED} and array_contains(services, 'MEMBERSHIP')").selectExpr(
+        *("`group`", "profile", "services", "life", "quiet_view as view", "quiet_index", "healed_us", "bound_us"),
+        *("blocks", "unknown", "collect_set(address) over (partition by linked) as settled"),
         "min(quiet_view) over (partition by linked) <> max(quiet_view) over (partition by linked) as several",
     )
     views = tables.views.selectExpr("life", "view", "history", "members", "mono_us as installed_us")
@@ -107,5 +107,5 @@ RULE = PromiseRule(
     exact=exact,
     columns={"lives": {"blocks": f"collect_list(if(kind in ('block', 'unblock'), {_TOLD}, null))"}},
     needs=frozenset({"heal"}),
-    elsewhere={"unicast": "journals of the profile unicast have no views; unicast-reported judges what arrives"},
+    alone="journals of the profile unicast have no views; unicast-reported judges what arrives",
 )

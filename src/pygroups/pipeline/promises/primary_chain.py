@@ -12,10 +12,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import UNIFORM, Count, PromiseRule, findings, parts_of
+from pygroups.pipeline.findings import MAJORITY, Count, PromiseRule, findings, parts_of
 from pygroups.pipeline.tables import Tables
 
-_PROFILES: Final = ", ".join(f"'{profile}'" for profile in sorted(UNIFORM))
 _NAME: Final = "concat(view_number, ':', view_creator)"
 _THIS: Final = f"struct(view_number, {_NAME} as name, address)"
 
@@ -50,7 +49,7 @@ def _majority(some: str, members: str = "old_members") -> str:
 def _ballots(tables: Tables) -> DataFrame:
     """Per view and next view that members of the view accepted: `ballots`, for each ballot the addresses of the members
     that accepted."""
-    accepted = tables.events.where(f"profile in ({_PROFILES}) and kind = 'flush' and stage = 'accepted'")
+    accepted = tables.events.where(f"{tables.giving(MAJORITY)} and kind = 'flush' and stage = 'accepted'")
     link = ["group", "old", "view_number", "view_creator"]
     accepted = accepted.selectExpr(
         *("`group`", "view as old", "next_number as view_number", "next_creator as view_creator"),
@@ -62,7 +61,7 @@ def _ballots(tables: Tables) -> DataFrame:
 
 def _vouched(tables: Tables) -> DataFrame:
     """Per group the addresses for which an operator vouched."""
-    told = tables.events.where(f"profile in ({_PROFILES}) and kind = 'suspect' and reason = 'vouched'")
+    told = tables.events.where(f"{tables.giving(MAJORITY)} and kind = 'suspect' and reason = 'vouched'")
     return told.groupBy("group").agg(F.collect_set("peer").alias("gone"))
 
 
@@ -72,7 +71,7 @@ def _views(tables: Tables) -> DataFrame:
     `usual` and `came` have the history id and the view before that most members name.
     """
     view = "over (partition by view)"
-    views = tables.views.where(f"profile in ({_PROFILES})").selectExpr(
+    views = tables.views.where(tables.giving(MAJORITY)).selectExpr(
         *("`group`", "profile", "history", "life", "address", "view", "view_number", "view_creator", "members"),
         *("named as previous", "unknown", "is_primary", f"{_THIS} as this"),
         "count(1) over (partition by view, history) as like",
@@ -134,7 +133,7 @@ def exact(tables: Tables) -> DataFrame:
 
 RULE = PromiseRule(
     "primary-chain",
-    UNIFORM,
+    MAJORITY,
     "views",
     "no view was installed",
     counts=(

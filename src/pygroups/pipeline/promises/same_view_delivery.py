@@ -33,7 +33,7 @@ def exact(tables: Tables) -> DataFrame:
     # Each delivery is seen from every view with a delivery of the run: members that left it together are one set.
     seen = rows.select(*_RUN, F.col("view").alias("seen")).distinct()
     met = rows.join(seen, list(_RUN)).join(ways.withColumnRenamed("view", "seen"), ["life", "seen"], "left")
-    everybody = F.col("profile").isin(*sorted(UNIFORM))
+    everybody = F.expr(tables.giving(UNIFORM))
     together = met.withColumn("next", F.when(everybody, 0).otherwise(F.col("next"))).where("next is not null")
     together = together.withColumn("rank", F.coalesce("rank", F.expr(LAST)))
     here = "over (partition by sender, first, seen, next, view)"

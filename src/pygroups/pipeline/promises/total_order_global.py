@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 
 from pygroups.pipeline.block_scan import BLOCK
 from pygroups.pipeline.branches import NEXT_HISTORY, in_its_history
-from pygroups.pipeline.findings import Count, PromiseRule, findings, words
+from pygroups.pipeline.findings import ORDERED, UNIFORM, Count, PromiseRule, findings, words
 from pygroups.pipeline.keys import VIEW_ID
 from pygroups.pipeline.order import LAST, RANK
 from pygroups.pipeline.tables import Tables
 
-_PROFILE: Final = "uniform"
+_SERVICES: Final = UNIFORM | ORDERED
 _RUN: Final = ("sender", "first")
 _FALLS: Final = "later.begin < finish"
 
@@ -24,7 +24,7 @@ _FALLS: Final = "later.begin < finish"
 def spans(tables: Tables) -> DataFrame:
     """One row per member and view with deliveries: the indexes of the first and the last, `begin` and `finish`, and of
     all views with a higher id the one that the member delivered in first, `later`."""
-    rows = tables.streams.where(f"profile = '{_PROFILE}' and kind = 1 and view is not null")
+    rows = tables.streams.where(f"{tables.giving(_SERVICES)} and kind = 1 and view is not null")
     sums = {"history": "max(history)", "begin": "min(begin)", "finish": "max(finish)"}
     each = rows.groupBy("group", "profile", "life", "view").agg(*(F.expr(text).alias(n) for n, text in sums.items()))
     ids = tables.views.groupBy("view").agg(F.expr(f"min({VIEW_ID})").alias("id"))
@@ -92,7 +92,7 @@ def exact(tables: Tables) -> DataFrame:
 
 RULE = PromiseRule(
     "total-order-global",
-    frozenset({_PROFILE}),
+    _SERVICES,
     "messages",
     "nothing was delivered",
     counts=(

@@ -33,7 +33,7 @@ def members_of(tables: Tables) -> DataFrame:
     `goes_on` or `settles`: the member must have delivered there what any member did; `wanted` counts these members.
     """
     halts = tables.lives.select("life", "halts")
-    views = tables.gathered(tables.views.where(F.col("profile").isin(*sorted(UNIFORM))).join(halts, "life"))
+    views = tables.gathered(tables.views.where(tables.giving(UNIFORM)).join(halts, "life"))
     known = views.where(f"not {BRANCHES}").selectExpr(
         *("group", "profile", "history", "view", "life", "address", "members", "unknown", "quiet_end", "next"),
         f"coalesce({RANK}, {LAST}) as rank",

@@ -152,7 +152,8 @@ class World(VirtualWorld[SimulatedMember]):
         member.network, member.discovery = Wires(self, member), Finder(self, member, member.found)
         self.begins(member, beside=beside)
         if self.journals:
-            member.journal = MemoryJournal(group_of(self.schedule), name, address.incarnation, self.schedule.profile)
+            owner = (group_of(self.schedule), name, address.incarnation, self.schedule.profile)
+            member.journal = MemoryJournal(*owner, services=env.services)
             self.mark(member, "start", **start_fields(self.schedule.bound))
             self._mark_what_lasts(member)
         self.tell(name, f"starts as {address}")
