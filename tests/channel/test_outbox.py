@@ -28,7 +28,7 @@ class GivenTop:
 
         class Env:
             config = Config(window=WINDOW, run_bytes=WINDOW)
-            grouped = True
+            services = frozenset({"MEMBERSHIP"})
 
         self.env = Env()
 

@@ -18,11 +18,22 @@ from msgspec.structs import replace
 
 from pygroups import Channel, ChannelClosed
 from pygroups.channel import bounds
+from pygroups.channel.session import Session
+from pygroups.core import tables
 from pygroups.core.address import Address
 from pygroups.core.events import Join
+from pygroups.core.layer import Env
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
+from pygroups.core.stack import Stack
+from pygroups.core.top import Top
 from pygroups.core.view import AgreedView, ViewId
+from pygroups.drivers.discovery.directory import Directory
+from pygroups.drivers.discovery.network import NetworkDiscovery
+from pygroups.drivers.tcp.tcp import TcpNetwork
+from pygroups.drivers.udp.udp import UdpNetwork
+from pygroups.journal.writer import JournalWriter
+from pygroups.layers.profiles import PROFILES
 from pygroups.layers.unicast2 import layer as unicast2
 from pygroups.wire.codec import Codec
 from tests.channel.socket_group import Group, in_a_group, until
@@ -55,16 +66,16 @@ CALLS = 50  # of the program of these tests, at most
 
 def offences(begins: Mapping[str, object], config: Config, members: int) -> list[str]:
     """The containers without a limit, and those above theirs."""
-    rows, values = dict(bounds.rows(begins)), bounds.limits(config, members)
+    names, most = dict(tables.rows(begins)), dict(tables.valued(begins, config, members))
     found: dict[str, str] = {}
     for one in containers(begins):
         if one.kind is str:
             continue  # names, and texts whose length the wire limits
-        name = rows.get(one.path)
-        if name is None:
+        limit = most.get(one.path, -1)
+        if limit == -1:
             found.setdefault(one.path, f"{one.path}: no limit has a name for this {one.kind.__name__}")
-        elif one.size > (CALLS if values[name] is None else values[name] or 0):
-            found[one.path] = f"{one.path}: {one.size} entries, and {name} is {values[name]}"
+        elif one.size > (CALLS if limit is None else limit):
+            found[one.path] = f"{one.path}: {one.size} entries, and {names[one.path]} is {limit}"
     return sorted(found.values())
 
 
@@ -110,8 +121,10 @@ def test_a_container_above_its_limit_is_found() -> None:
 
 
 def test_every_limit_that_a_row_names_exists_and_every_limit_has_a_row() -> None:
-    named = {limit for _, limit in bounds.rows({})} | {"turn"}
-    assert named == set(bounds.limits(Config(), 3))
+    layers = {layer for profile in PROFILES.values() for layer in profile.layers}
+    drivers = (Directory, NetworkDiscovery, TcpNetwork, UdpNetwork, JournalWriter)
+    limits = [limit for part in (*layers, *drivers, Env, Stack, Top, Session) for limit in part.tables.values()]
+    assert {limit for limit in limits if isinstance(limit, str)} == set(tables.limits(Config(), 3))
 
 
 # -- a stack among liars

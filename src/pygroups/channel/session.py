@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
@@ -18,8 +18,10 @@ from pygroups.core.run import Run
 from pygroups.core.services import PRIMARY
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
+from pygroups.core.tables import Tables, under
 from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.contacts import parse_contact
+from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.drivers.forks import watched
 from pygroups.drivers.member import Member
 from pygroups.drivers.rate_limited import RateLimitedLog
@@ -47,6 +49,25 @@ DRAIN_SECONDS: Final = 0.5  # for the last frames to reach the kernel
 
 class Session:
     """One membership in a group.  The session receives the events that a turn has for the application."""
+
+    tables: ClassVar[Tables] = {
+        "options.chosen_profile.layers": "fixed",
+        "options.discovery": LISTED_MAX,
+        "options.sources.listed": LISTED_MAX,
+        "options.sources.names": LISTED_MAX,
+        "options.sources.to_all": LISTED_MAX,
+        "view.joined": "members",
+        "view.left": "members_max",
+        "view.members": "members",
+        "view.transitional": "members",
+        **under("reading", Inbox.tables),
+        **under("receivers", KnownReceivers.tables),
+        **under("refusals", RateLimitedLog.tables),
+        **under("sending", Outbox.tables),
+        **under("states", States.tables),
+        **under("waits", Waits.tables),
+        **under("watchdog", Watchdog.tables),
+    }
 
     def __init__(self, options: Options) -> None:
         self.loop = loop = asyncio.get_running_loop()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.suspicion_events import Suspect, Unsuspect
+from pygroups.core.tables import Tables
 
 from .channel_events import Slow
 from .join_wait import JoinWait
@@ -24,6 +26,14 @@ class Waits:
     `announced`: the address for the other members; None if it is that of bind=.  `alone`: the log line for a member
     whose view has no other member, or None.
     """
+
+    tables: ClassVar[Tables] = {
+        "join.found": "members_max",
+        "standstill.alone": "members",
+        "standstill.progress": "fixed",
+        "standstill.slow": "slowest",
+        "suspected": "members",
+    }
 
     def __init__(
         self,

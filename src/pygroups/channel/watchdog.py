@@ -8,10 +8,11 @@ that the program can act on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.tables import Tables
 from pygroups.drivers.member import Clock, Loop, Timer
 
 from .log import Log
@@ -68,6 +69,10 @@ class Lasting:
 
 class Watchdog:
     """The watchdog.  `limit`: a member whose loop is blocked for so many seconds is removed from the group."""
+
+    tables: ClassVar[Tables] = {
+        "lasting": "members_max",
+    }
 
     def __init__(self, reporter: StateReporter, loop: Loop, clock: Clock, log: Log, limit: float) -> None:
         self.reporter = reporter

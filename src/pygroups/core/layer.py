@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
+from pygroups.core.tables import Tables
+
 from .address import Address
 from .events import Event
 from .former import FormerLife
@@ -61,6 +63,13 @@ class Env:
         "totals",
         "view",
     )
+
+    tables: ClassVar[Tables] = {
+        "counters": "counters",
+        "drops": "counters",
+        "records": "turn",
+        "services": "fixed",
+    }
 
     def __init__(self, me: Address, now: int, rng: Random, config: Config, *, journaling: bool = False) -> None:
         self.me = me
@@ -128,6 +137,7 @@ class Layer:
     needs_above: ClassVar[frozenset[str]] = frozenset()  # services that a layer above must give
     gives: ClassVar[frozenset[str]] = frozenset()  # services of core/services.py
     heads: ClassVar[tuple[type, ...]] = ()  # the heads of this protocol; the codec registers them
+    tables: ClassVar[Tables] = {}  # its containers, with their limits: see core/tables.py
     own_heads_only: ClassVar[bool] = False  # up() only passes on runs with other heads, so the stack may skip the layer
 
     def __init__(self, env: Env) -> None:

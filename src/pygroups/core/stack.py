@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple, Protocol
 
+from pygroups.core.tables import Tables
+
 from .address import Address
 from .driver_events import COMMANDS
 from .errors import PeerError, UsageError
@@ -64,6 +66,24 @@ class Stack:
     A turn consists of any number of calls of receive, happened, asked and advance, and then one call of end_turn.
     Frames and events leave the stack only in the output of end_turn, so the driver can write the records first.
     """
+
+    tables: ClassVar[Tables] = {
+        "_deeper": "fixed",
+        "_enders": "fixed",
+        "_enders[]": "fixed",
+        "_paused": "fixed",
+        "_paused[]": "fixed",
+        "_places": "fixed",
+        "_routes": "fixed",
+        "_routes[]": "fixed",
+        "_timed": "fixed",
+        "layers": "fixed",
+        "outlet.above": "turn",
+        "outlet.below": "turn",
+        "outlet.commands": "turn",
+        "outlet.peers": "members",
+        "outlet.sent": "turn",
+    }
 
     def __init__(self, env: Env, layers: Sequence[Layer], codec: Codec) -> None:
         check_fit([*(type(layer) for layer in layers), Outlet])

@@ -7,6 +7,10 @@ message finds no run in flight and leaves at once.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from pygroups.core.tables import Tables
+
 from .address import Address
 from .columns import columns_of, columns_of_view
 from .errors import UsageError
@@ -74,6 +78,19 @@ class Top(Layer):
         "unused",
         "waits_for_all",
     )
+
+    tables: ClassVar[Tables] = {
+        "above": "turn",
+        "below": "window_runs",
+        "flight": "window_runs",
+        "open.payloads": "run_messages",
+        "open.payloads[]": "payload_max",
+        "reached": "fixed",
+        "slowest": "slowest",
+        "unicasts": "peers",
+        "unicasts[].payloads": "run_messages",
+        "unicasts[].payloads[]": "payload_max",
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

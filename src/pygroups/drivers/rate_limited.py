@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
+
+from pygroups.core.tables import Tables
 
 SECONDS: Final = 10.0
 KINDS_MAX: Final = 256
@@ -20,6 +22,10 @@ class Warns(Protocol):
 class RateLimitedLog:
     """Logs rate-limited warnings.  A warning gives the number of warnings of its kind that were left out before it.
     `now`: the time in seconds."""
+
+    tables: ClassVar[Tables] = {
+        "kinds": KINDS_MAX,
+    }
 
     def __init__(self, logger: Warns, now: Callable[[], float] = time.monotonic) -> None:
         self.logger = logger

@@ -8,7 +8,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from .ending import LOST, Ending, ending_of
 from .frames import Header, Record, encode_frame, frame_of, rows_of, segment_beginning
@@ -146,6 +146,13 @@ class JournalWriter:
     `fsync` every write reaches the disk before the call returns. With `later` the first segment begins at the first
     write. Raises JournalError if the folder cannot be used, or if another process holds its lock.
     """
+
+    tables: ClassVar[dict[str, str]] = {  # its containers, with the names of their limits: see core/tables.py
+        "_encoder._identity": "fixed",
+        "_encoder._in_force": "fixed",
+        "_encoder._services": "fixed",
+        "_kept": "segments",
+    }
 
     def __init__(
         self,

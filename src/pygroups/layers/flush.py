@@ -36,7 +36,9 @@ from pygroups.core.events import (
 )
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
+from pygroups.core.tables import Tables
 from pygroups.core.view import Ballot
+from pygroups.layers.streams.gaps import MISSING_MAX
 
 from .streams.gaps import gaps_in, note
 from .streams.marks import before_cut, forget_outside
@@ -49,6 +51,16 @@ class Flush(Layer):
 
     needs: ClassVar[frozenset[str]] = frozenset({"STREAMS", "MEMBERSHIP"})
     gives: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "BLOCK_AT_VIEW"})
+
+    tables: ClassVar[Tables] = {
+        "fetching": "members",
+        "marks": "marks",
+        "missing": "marks",
+        "missing[]": MISSING_MAX,
+        "missing[][]": "fixed",
+        "waiting": "window_runs",
+        "withheld": "stream_runs_of_all",
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

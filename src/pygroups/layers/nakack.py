@@ -17,7 +17,9 @@ from pygroups.core.address import Address
 from pygroups.core.layer import Env
 from pygroups.core.limits import XMIT_RANGES_MAX
 from pygroups.core.run import Loose, Run, Tracked
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
+from pygroups.layers.streams.view_streams import ViewStreams
 
 from .streams.numbering import Numbering
 from .streams.stream import UNLIMITED
@@ -59,6 +61,10 @@ class Nakack(Numbering):
     needs: ClassVar[frozenset[str]] = frozenset({"MULTICAST", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STREAMS", "FIFO_MULTICAST"})
     heads: ClassVar[tuple[type, ...]] = (Data, XmitReq, HighestSeq)
+
+    tables: ClassVar[Tables] = {
+        **under("streams", ViewStreams.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env, XmitReq)

@@ -17,6 +17,7 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, ViewId
 
 from .streams.marks import forget_outside
@@ -45,6 +46,13 @@ class Early:
     per sender. A sender whose Forwards are refused is asked for them again."""
 
     __slots__ = ("bytes", "bytes_max", "count", "refused", "runs", "runs_max", "sizes")
+
+    tables: ClassVar[Tables] = {
+        "refused": "members_max",
+        "runs": "future_runs_max",
+        "runs[]": "future_runs_max",
+        "sizes": "future_runs_max",
+    }
 
     def __init__(self, runs_max: int, bytes_max: int) -> None:
         self.runs_max = runs_max
@@ -83,6 +91,17 @@ class Sequencer(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
     gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
     heads: ClassVar[tuple[type, ...]] = (Forward, Data, Again)
+
+    tables: ClassVar[Tables] = {
+        "forward_table": "window_runs",
+        "pieces": "members",
+        "queued": "members",
+        "queued[]": "fixed",
+        "queues": "members",
+        "queues[]": "window_runs",
+        "received": "marks",
+        **under("early", Early.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

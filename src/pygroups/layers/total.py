@@ -18,7 +18,9 @@ from pygroups.core.events import Event, Gone, Hold, NewView, Release, Stop
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import XMIT_RANGES_MAX
 from pygroups.core.run import Loose, OfApplication, Run, Tracked
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
+from pygroups.layers.streams.view_streams import ViewStreams
 
 from .streams.holes import Ranges
 from .streams.numbering import Numbering
@@ -115,6 +117,16 @@ class Total(Numbering):
         SeqAck,
         Resend,
     )
+
+    tables: ClassVar[Tables] = {
+        "acked": "members",
+        "deferred": "stream_runs",
+        "members": "members",
+        "ordered": "members",
+        "table": "window_runs",
+        **under("order", Stream.tables),
+        **under("streams", ViewStreams.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env, self._resend)

@@ -34,6 +34,7 @@ from pygroups.core.events import (
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose, Run
+from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 
 from .streams.marks import before_cut
@@ -80,6 +81,19 @@ class Uniform(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "VIRTUAL_SYNCHRONY", "PRIMARY", "MARKS"})
     gives: ClassVar[frozenset[str]] = frozenset({"UNIFORM"})
     heads: ClassVar[tuple[type, ...]] = (PrepareAck, Commit)
+
+    tables: ClassVar[Tables] = {
+        "acked": "members",
+        "commits": "members",
+        "draining": "members",
+        "early": "members_max",
+        "held": "members",
+        "news": "members",
+        "prepared": "members",
+        "prepared[]": "stream_runs",
+        "released": "members",
+        "stable": "members",
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

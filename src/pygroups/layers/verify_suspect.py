@@ -17,6 +17,7 @@ from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import Heard, Proven, Silent, Suspect, Unsuspect
+from pygroups.core.tables import Tables
 
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 
@@ -43,6 +44,13 @@ class VerifySuspect(Layer):
     gives: ClassVar[frozenset[str]] = frozenset({"SUSPICION"})
     heads: ClassVar[tuple[type, ...]] = (AreYouAlive, IAmAlive)
     own_heads_only: ClassVar[bool] = True
+
+    tables: ClassVar[Tables] = {
+        "asked": "members",
+        "members": "members",
+        "numbers": "members",
+        "suspected": "members",
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

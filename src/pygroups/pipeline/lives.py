@@ -80,22 +80,9 @@ def lives_of(recorded: "Recorded", columns: dict[str, str]) -> DataFrame:
     )
     behind = ("lost_messages", "lost_views", "lost_unicasts")
     return rows.selectExpr(
-        *(
-            "group",
-            "profile",
-            "services",
-            "array_contains(services, 'TOTAL') as ordered",
-            "cast(null as bigint) as history",
-            "host",
-            "address",
-            "life",
-            "linked",
-            "unknown",
-            "`end`",
-            "whole",
-            "open",
-            own_last,
-        ),
+        *("group", "profile", "services", "array_contains(services, 'TOTAL') as ordered"),
+        *("cast(null as bigint) as history", "host", "address", "life", "linked", "unknown"),
+        *("`end`", "whole", "open", own_last),
         *("marked", "coalesce(has_marks, false) as has_marks"),
         "if(marked, mark_index, settled_leave) as quiet_index",
         "case when marked then mark_view when settled_leave is not null then last_view end as quiet_view",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, repeat
 from operator import length_hint
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost, UsageError, WouldDeadlock
 from pygroups.core.limits import MILLISECOND, RUN_COST, Config
 from pygroups.core.run import payloads_of
+from pygroups.core.tables import Tables
 from pygroups.core.top import Delivered
 
 from ..channel_events import Event, Gap, Left, MergeView, Message, View
@@ -41,6 +42,32 @@ class Inbox:
     """The one ordered stream of a channel's events, from the stack to the task that reads it."""
 
     gives_events = True
+
+    tables: ClassVar[Tables] = {
+        "consumption._had_multicasts": "members",
+        "consumption._had_unicasts": "members",
+        "consumption._multicasts": "peers",
+        "consumption._own_unread": "window_runs",
+        "consumption._own_unread[]": "fixed",
+        "consumption._unicasts": "peers",
+        "guarded": "calls",
+        "opened.payloads": "run_messages",
+        "opened.payloads[]": "payload_max",
+        "own_read.waiting": "calls",
+        "own_read.waiting[]": "fixed",
+        "queue": "unread",
+        "queue[].joined": "members_max",
+        "queue[].left": "members_max",
+        "queue[].members": "members_max",
+        "queue[].transitional": "members_max",
+        "read": "unread",
+        "reader_reads._seen": "fixed",
+        "reader_reads._since": "calls",
+        "reader_reads._since[]": "fixed",
+        "reader_sends._seen": "fixed",
+        "reader_sends._since": "calls",
+        "reader_sends._since[]": "fixed",
+    }
 
     def __init__(
         self,

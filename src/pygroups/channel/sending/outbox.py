@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, NotSent, Timeout, UsageError, WouldBlock
@@ -14,6 +14,7 @@ from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.services import MEMBERSHIP
+from pygroups.core.tables import Tables, under
 from pygroups.core.top import Reached
 
 from .demands import Payload, Until, Withdrawn, as_bytes, because, check_how, late, no_room, of_window, unknown
@@ -65,6 +66,17 @@ class Outbox:
     `credit`: the bytes that `send` may accept without a wait; each turn sets it again.  `ask`: sends an event to the
     stack.
     """
+
+    tables: ClassVar[Tables] = {
+        "missing.gaps": "gaps",
+        "queue.waiting": "calls",
+        "queues": "calls",
+        "queues[].waiting": "calls",
+        "until": "fixed",
+        "until[].waiting": "calls",
+        "until[].waiting[]": "fixed",
+        **under("receipts", Receipts.tables),
+    }
 
     def __init__(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
+from pygroups.core.tables import Tables
 
 from .line import WaitingLine
 
@@ -64,6 +65,13 @@ class Receipt(WaitingLine):
 
 class Receipts:
     """The receipts of all members of the view.  `unknown` makes the error for a message of unknown fate."""
+
+    tables: ClassVar[Tables] = {
+        "_receipts": "members_max",
+        "_receipts[].lost": LOST_MAX,
+        "_receipts[].waiting": "calls",
+        "_receipts[].waiting[]": "fixed",
+    }
 
     def __init__(self, unknown: Callable[[str, int], Exception]) -> None:
         self._unknown = unknown

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.errors import Timeout, WouldBlock
+from pygroups.core.tables import Tables
 
 from .demands import Payload, Until
 from .outbox import Outbox
@@ -19,6 +21,11 @@ class KnownReceivers:
     A process stays known until a connection to the process ends, because another process may listen there afterwards.
     At most `most` places are remembered.
     """
+
+    tables: ClassVar[Tables] = {
+        "_known": "contacts",
+        "_searches": "contacts",
+    }
 
     def __init__(self, meet: Callable[[str], Awaitable[Address]], most: int) -> None:
         self._meet = meet

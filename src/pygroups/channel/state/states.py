@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import aclosing
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from xxhash import xxh3_64
 
@@ -18,6 +18,7 @@ from pygroups.core.errors import StateLost, UsageError
 from pygroups.core.events import Event, Marks
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted
+from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 from pygroups.drivers.member import Timer
 
@@ -89,6 +90,13 @@ class Giving:
 
 class States:
     """Both sides of the transfer, for one channel.  `broke` is called with an error of the application's snapshot."""
+
+    tables: ClassVar[Tables] = {
+        "givings": "views",
+        "owed": "views",
+        "tasks": "views",
+        "wanted": "views",
+    }
 
     def __init__(
         self,

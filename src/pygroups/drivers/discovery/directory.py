@@ -14,13 +14,14 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Found
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import MEMBERS_MAX, SECOND, Config
+from pygroups.core.tables import Tables, under
 from pygroups.core.turn import NoQuestions
 
 from ..contacts import Contact, parse_contact
@@ -41,6 +42,13 @@ class Directory(NoQuestions):
 
     With a `loop` the process checks its entry every `directory_period`.
     """
+
+    tables: ClassVar[Tables] = {
+        "foreign": "members_max",
+        "seekers": "members_max",
+        "view": "members",
+        **under("warn", RateLimitedLog.tables),
+    }
 
     def __init__(
         self,

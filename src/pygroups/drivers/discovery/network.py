@@ -11,13 +11,15 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Asked, Found, Incompatible, Looked, Nobody, Presence, Replied
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import Config
+from pygroups.core.tables import Tables, under
+from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.wire.frame import VERSION
 
 from ..contacts import Contact, parse_contact
@@ -58,6 +60,28 @@ class NetworkDiscovery:
     """The discovery of one process.  `happened` is called with Found, Looked, Replied, Nobody and Asked."""
 
     asks = True
+
+    tables: ClassVar[Tables] = {
+        "answers": OPEN_MAX + 1,
+        "answers[]": "fixed",
+        "asking": OPEN_MAX + 1,
+        "cached": LISTED_MAX,
+        "foreign": "members_max",
+        "listed": LISTED_MAX,
+        "lookups": LISTED_MAX,
+        "lookups[].contacts": LISTED_MAX,
+        "multicasts": LISTED_MAX,
+        "multicasts[].sockets": "fixed",
+        "questions": OPEN_MAX + 1,
+        "questions[]": "fixed",
+        "seekers": "members_max",
+        "sources.listed": LISTED_MAX,
+        "sources.names": LISTED_MAX,
+        "sources.to_all": LISTED_MAX,
+        "view": "members",
+        **under("directory", Directory.tables),
+        **under("warn", RateLimitedLog.tables),
+    }
 
     def __init__(
         self,

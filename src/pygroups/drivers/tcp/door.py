@@ -14,13 +14,14 @@ import resource
 import socket
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended, Lost
 from pygroups.core.errors import PeerError
 from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
+from pygroups.core.tables import Tables
 
 from ..hello import DiscoveryQuestion, Hello, encoded, welcome
 from ..rate_limited import RateLimitedLog
@@ -43,6 +44,17 @@ class Door:
     `greeted` with each accepted hello.  A *stranger* is a connection whose peer has not sent its hello yet, a *guest*
     the connection of a peer outside the view.
     """
+
+    tables: ClassVar[Tables] = {
+        "area": READ_BYTES,
+        "incoming": "connections",
+        "incoming[]": "fixed",
+        "incoming[][].beginning": "frame",
+        "incoming[][].large": "frame",
+        "members": "members",
+        "strangers": "strangers",
+        "timers": "fixed",
+    }
 
     def __init__(self, me: Address, group: str, config: Config, warn: RateLimitedLog) -> None:
         self.me = me

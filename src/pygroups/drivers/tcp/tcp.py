@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Incompatible, Lost
 from pygroups.core.errors import UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import Config
+from pygroups.core.tables import Tables, under
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
@@ -40,6 +41,19 @@ class TcpNetwork:
     Dead."""
 
     lossless = True  # the network reports each loss
+
+    tables: ClassVar[Tables] = {
+        "book.hearsay": "contacts",
+        "book.standing": "contacts",
+        "outgoing": "connections",
+        "outgoing[].dialer.hello": "frame",
+        "outgoing[].dialer.reaches": "fixed",
+        "outgoing[].waiting": "link_frames",
+        "outgoing[].waiting[]": "frame",
+        "questions": QUESTIONS_MAX,
+        **under("warn", RateLimitedLog.tables),
+        **under("door", Door.tables),
+    }
 
     def __init__(
         self,

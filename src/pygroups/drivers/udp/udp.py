@@ -10,14 +10,17 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Incompatible
 from pygroups.core.errors import NotSent, PeerError, UsageError
 from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
+from pygroups.core.tables import Tables, under
 from pygroups.core.turn import Source
+from pygroups.drivers.udp.datagrams import PARTS_MAX, UNFINISHED_COST
+from pygroups.drivers.udp.sockets import DATAGRAM_READ
 from pygroups.wire.frame import VERSION
 
 from ..book import Book, Reach
@@ -28,7 +31,7 @@ from ..sockets import SocketAddress, resolved
 from .contact_search import ContactSearch
 from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
 from .peer import NONCE_BYTES, UdpPeer, opened
-from .questions import RESULT, SEARCH, UdpQuestions
+from .questions import OPEN_MAX, RESULT, SEARCH, UdpQuestions
 from .sockets import Datagrams
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
@@ -46,6 +49,40 @@ class UdpNetwork:
     """
 
     lossless = False  # a lost datagram is not reported
+
+    tables: ClassVar[Tables] = {
+        "book.hearsay": "contacts",
+        "book.standing": "contacts",
+        "by_incarnation": "contacts",
+        "by_incarnation[].answered_from": "fixed",
+        "by_incarnation[].nonce": "fixed",
+        "by_incarnation[].places": "fixed",
+        "datagrams.area": DATAGRAM_READ,
+        "datagrams.opened": "fixed",
+        "datagrams.opened[]": "fixed",
+        "datagrams.waiting": "link_frames",
+        "datagrams.waiting[]": "fixed",
+        "datagrams.waiting[][]": "frame",
+        "discovery.open": OPEN_MAX,
+        "discovery.open[]": "fixed",
+        "discovery.open[][]": "fixed",
+        "discovery.open[][][]": "fixed",
+        "joiner.frames": lambda config, _: config.receive_bytes // UNFINISHED_COST,
+        "joiner.frames[].parts": PARTS_MAX,
+        "joiner.frames[].parts[]": DATAGRAM_READ,
+        "lookups": "contacts",
+        "members": "members",
+        "own_incarnation": "fixed",
+        "peers": "contacts",
+        "peers[].answered_from": "fixed",
+        "peers[].nonce": "fixed",
+        "peers[].places": "fixed",
+        "places": "contacts",
+        "places[]": "fixed",
+        "places[][]": "fixed",
+        "searches": "contacts",
+        **under("warn", RateLimitedLog.tables),
+    }
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from pygroups.core.driver_events import Announce, Answer, Ask, Asked, Find, Foun
 from pygroups.core.events import Event, Gone, Invited, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import DISCOVERY_TIMEOUT, MEMBERS_MAX, MILLISECOND
+from pygroups.core.tables import Tables, under
 
 from .search import Search
 
@@ -40,6 +41,12 @@ class Discovery(Layer):
     )
 
     gives: ClassVar[frozenset[str]] = frozenset({"DISCOVERY"})
+
+    tables: ClassVar[Tables] = {
+        "former": "members_max",
+        "here": "members",
+        **under("search", Search.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Presence
 from pygroups.core.layer import NEVER
+from pygroups.core.tables import Tables
 
 LEASE: Final = 2  # discovery_timeouts for which an answer counts
 UNPROVEN: Final = 15  # discovery_timeouts for which a process counts that does not answer at its own contact
@@ -73,6 +74,14 @@ def oldest_that_counts(now: int, timeout: int, yielded_at: int) -> int:
 
 class Search:
     """The places and the processes that one process knows."""
+
+    tables: ClassVar[Tables] = {
+        "members": "found",
+        "members[]": "fixed",
+        "places": "found",
+        "seekers": "found",
+        "unproven": "found",
+    }
 
     def __init__(self, me: Address, timeout: int, limit: int) -> None:
         self.me = me

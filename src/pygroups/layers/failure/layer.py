@@ -21,6 +21,7 @@ from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.services import MERGING
 from pygroups.core.suspicion_events import Heard, HeartbeatOf, LifeOver, LifeVerified, Proven, Silent, VerifyLife
+from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 
 from .neighbors import Neighbors, neighbors, silences
@@ -62,6 +63,18 @@ class Failure(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST", "MULTICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"HEARTBEAT", "ENDS"})
     heads: ClassVar[tuple[type, ...]] = (Heartbeat,)
+
+    tables: ClassVar[Tables] = {
+        "asked": "unicast_peers_max",
+        "doubted": "members",
+        "frames": "members",
+        "heard": "members",
+        "leaving": "members_max",
+        "neighbors.far": "members",
+        "neighbors.near": "members",
+        "silences": "members",
+        "silent": "members",
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

@@ -35,6 +35,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX, READ_REQUESTS_MAX
 from pygroups.core.run import Run
 from pygroups.core.services import MEMBERSHIP
+from pygroups.core.tables import Tables, under
 
 from .slow import FullWindow
 
@@ -57,6 +58,11 @@ class SentRuns:
     """The own runs in one window, oldest first."""
 
     __slots__ = ("asked_at", "freed_bytes", "pieces_bytes", "run_min", "runs", "unasked_bytes", "window_bytes")
+
+    tables: ClassVar[Tables] = {
+        "runs": "window_runs",
+        "runs[]": "fixed",
+    }
 
     def __init__(self, run_min: int) -> None:
         self.run_min = run_min  # a smaller run fills the window as if it had so many bytes
@@ -109,6 +115,17 @@ class FlowControl(Layer):
     gives: ClassVar[frozenset[str]] = frozenset({"BOUNDED"})
     heads: ClassVar[tuple[type, ...]] = (ReadReq, Read)
     own_heads_only: ClassVar[bool] = True
+
+    tables: ClassVar[Tables] = {
+        "asked": "peers",
+        "asked[]": "read_requests",
+        "members": "members",
+        "read": "outsiders_too",
+        "to_one": "members",
+        **under("full", FullWindow.tables),
+        **under("multicasts", SentRuns.tables),
+        **under("to_one[]", SentRuns.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

@@ -7,12 +7,13 @@ Pure: this file sends nothing and reads no clock.  Note: docs/layers/flow_contro
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.events import Expel
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import SECOND, Config
+from pygroups.core.tables import Tables
 
 LOOK: Final = 1 * SECOND  # between two looks at a full window
 GAP: Final = 5 * SECOND  # after a longer pause of the reports, a late report may be an old one
@@ -25,6 +26,10 @@ class FullWindow:
     """
 
     __slots__ = ("after", "asked", "full_bytes", "heard_at", "lateness", "look_at", "since", "steady_since")
+
+    tables: ClassVar[Tables] = {
+        "asked": "members",
+    }
 
     def __init__(self, config: Config) -> None:
         self.after = config.slow_exclude  # NEVER: senders wait, however long

@@ -26,6 +26,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
 from pygroups.core.services import MEMBERSHIP
+from pygroups.core.tables import Tables, under
 
 from .pieces import Confirmations, GivenUp, Outgoing, PiecesAsk, PiecesHere, PiecesMissed
 from .pieces_in import Collecting
@@ -53,6 +54,17 @@ class Fragmentation(Layer):
     needs_in_group: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "BLOCK_AT_VIEW"})
     gives: ClassVar[frozenset[str]] = frozenset({"ANY_SIZE"})
     heads: ClassVar[tuple[type, ...]] = (PiecesHere, GivenUp, PiecesMissed, PiecesAsk)
+
+    tables: ClassVar[Tables] = {
+        "freed": "members",
+        "freed[]": "fixed",
+        "outgoing": "one_more",
+        "receivers": "members",
+        "through": "members",
+        **under("collecting", Collecting.tables),
+        **under("confirmations", Confirmations.tables),
+        **under("outgoing[]", Outgoing.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

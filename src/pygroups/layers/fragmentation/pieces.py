@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
 from pygroups.core.run import Run
+from pygroups.core.tables import Tables
 
 Number = Annotated[int, Meta(ge=1, le=1 << 62)]
 
@@ -48,6 +49,11 @@ class Outgoing:
     """The queue to one destination: a large run, of which pieces are under way, and the runs behind it."""
 
     __slots__ = ("arrived", "asked_at", "behind", "pieces", "run", "sent")
+
+    tables: ClassVar[Tables] = {
+        "arrived": "members",
+        "behind": "window_runs",
+    }
 
     def __init__(self, run: Run, size: int) -> None:
         self.run = run
@@ -92,6 +98,13 @@ class Confirmations:
     """
 
     __slots__ = ("acknowledged", "asked_at", "pieces")
+
+    tables: ClassVar[Tables] = {
+        "acknowledged": "peers",
+        "asked_at": "peers",
+        "pieces": "peers",
+        "pieces[]": "window_runs",
+    }
 
     def __init__(self) -> None:
         self.pieces: dict[Address, dict[int, int]] = {}  # by receiver and number: how many pieces

@@ -5,12 +5,13 @@ Note: docs/layers/fragmentation.md.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.layer import Layer
 from pygroups.core.run import Run
 from pygroups.core.services import MEMBERSHIP
+from pygroups.core.tables import Tables
 
 from .pieces import GivenUp, PartialMessage, PiecesAsk, PiecesHere, PiecesMissed
 
@@ -23,6 +24,15 @@ class Collecting:
     `size`: the most bytes of a message.  `often`: the receiver confirms each such number of pieces."""
 
     __slots__ = ("env", "incoming", "layer", "often", "receivers", "size", "whole")
+
+    tables: ClassVar[Tables] = {
+        "incoming": lambda _, members: 2 * members + OUTSIDERS_MAX,
+        "incoming[].bodies": "pieces",
+        "incoming[].bodies[]": "piece",
+        "receivers": "members",
+        "whole": "unicast_peers_max",
+        "whole[]": "fixed",
+    }
 
     def __init__(self, layer: Layer, size: int, often: int) -> None:
         self.layer = layer

@@ -53,6 +53,10 @@ from pygroups.core.run import Run
 from pygroups.core.services import MERGING
 from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
+from pygroups.core.tables import Tables, under
+from pygroups.layers.gms.decisions.electors import TABLES
+from pygroups.layers.gms.decisions.suspicion import Suspicions
+from pygroups.layers.gms.membership import Binding
 
 from . import heads
 from .decisions import electors
@@ -92,6 +96,25 @@ class Gms(Membership):
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP"})
     heads: ClassVar[tuple[type, ...]] = HEADS
     own_heads_only: ClassVar[bool] = True
+
+    tables: ClassVar[Tables] = {
+        "accounted.ended": "members_max",
+        "doubted": "members",
+        "expelled": "members",
+        "inbox": "turn",
+        "later": "later",
+        "later[].suspects": "members_max",
+        "spoken_for": "members",
+        "vouched": "members",
+        **under("electors", TABLES),
+        **under("accusing", Accusing.tables),
+        **under("binding", Binding.tables),
+        **under("joining", Joining.tables),
+        **under("leading", Leading.tables),
+        **under("merging", Merging.tables),
+        **under("other_views", OtherViews.tables),
+        **under("suspicions", Suspicions.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

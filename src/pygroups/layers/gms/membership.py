@@ -14,6 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.merge_events import Accounted
 from pygroups.core.standing import Standing
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from .decisions import decide
@@ -35,6 +36,12 @@ class Phase(Enum):
 
 class Binding:
     """The obligations of this member from its answers to attempts, in one view."""
+
+    tables: ClassVar[Tables] = {
+        "accepted": "members",
+        "held": "members",
+        **under("proposal", Proposal.tables),
+    }
 
     def __init__(self, env: Env, quorum: Quorum) -> None:
         self.env = env

@@ -19,6 +19,7 @@ from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import HeartbeatOf, LifeOver, Suspect, Unsuspect
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, MergeId, ViewId
 
 from . import rules
@@ -41,6 +42,14 @@ def contacts_of(views: Iterable[AgreedView]) -> dict[Address, str]:
 
 class Round:
     """The questions of this member as the leader of a merge, and their answers."""
+
+    tables: ClassVar[Tables] = {
+        "answers": "members_max",
+        "answers[].hears": "members_max",
+        "changing": "members_max",
+        "contacts": "members_max",
+        "views": "members_max",
+    }
 
     def __init__(self, merge: MergeId, views: dict[ViewId, AgreedView], round_trip: int, now: int) -> None:
         self.merge = merge
@@ -80,6 +89,12 @@ class Merge2(Layer):
     gives: ClassVar[frozenset[str]] = frozenset({"MERGING"})
     heads: ClassVar[tuple[type, ...]] = HEADS
     own_heads_only: ClassVar[bool] = True
+
+    tables: ClassVar[Tables] = {
+        "requested.views": "members_max",
+        **under("finding", ViewSearch.tables),
+        **under("round", Round.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

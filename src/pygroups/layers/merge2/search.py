@@ -6,7 +6,7 @@ Note: docs/layers/merge2.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from pygroups.core import driver_events
 from pygroups.core.address import Address
@@ -16,6 +16,7 @@ from pygroups.core.layer import Layer
 from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.merge_events import Accounted, SignOfLife, StaysApart
 from pygroups.core.suspicion_events import HeartbeatOf
+from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView, ViewId
 
 from . import rules
@@ -102,6 +103,20 @@ class ViewSearch:
         "told",
         "view",
     )
+
+    tables: ClassVar[Tables] = {
+        "absent": "members_max",
+        "apart": "members_max",
+        "asked": "known",
+        "astray": "members",
+        "ended": "members_max",
+        "known": "members_max",
+        "last_views": "known",
+        "shown.last": "members_max",
+        "sightings": "known",
+        "suspects": "members",
+        "told": "members_max",
+    }
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer

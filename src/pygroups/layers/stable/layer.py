@@ -37,6 +37,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX, STABLE_COMBINE, STABLE_QUIET
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM, waits_for_all
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
 
 from ..streams.marks import before_cut, forget_outside
@@ -78,6 +79,30 @@ class Stable(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"STREAMS", "MEMBERSHIP"})
     gives: ClassVar[frozenset[str]] = frozenset({"MARKS"})
     heads: ClassVar[tuple[type, ...]] = (Vote, StabilityMsg, Wanted)
+
+    tables: ClassVar[Tables] = {
+        "awaited": "members",
+        "delivered": "members",
+        "early": "members_max",
+        "early[].consumed": "members_max",
+        "early[].delivered": "members_max",
+        "early[].numbers": "members_max",
+        "early[].seen": "members_max",
+        "last.consumed": "members",
+        "last.delivered": "members",
+        "last.idle": "members",
+        "last.purge": "members",
+        "last.seen": "members",
+        "last.slowest": "members",
+        "last.slowest[]": "slowest",
+        "members": "members",
+        "origins": "marks",
+        "passed": "members",
+        "passed[]": "stream_runs",
+        **under("clock", VoteClock.tables),
+        **under("origins[]", Origin.tables),
+        **under("votes", Votes.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

@@ -7,10 +7,11 @@ docs/layers/stable.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import Config
+from pygroups.core.tables import Tables
 
 
 class VoteDelay(NamedTuple):
@@ -76,6 +77,10 @@ class VoteClock:
     """The next vote of one member: whether it is due, when it becomes due, and whether a sender may wait for it."""
 
     __slots__ = ("at", "config", "due", "lengths", "news", "urgent", "voted_at")
+
+    tables: ClassVar[Tables] = {
+        "lengths": "fixed",
+    }
 
     def __init__(self, config: Config) -> None:
         self.config = config

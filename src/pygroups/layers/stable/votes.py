@@ -8,7 +8,7 @@ Note: docs/layers/stable.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.limits import GAPS_MAX, MEMBERS_MAX, SLOWEST_MAX
 from pygroups.core.run import Loose
+from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 
 from .vote_clock import BYTES, RUNS, WANTED, Reason
@@ -83,6 +84,10 @@ class Origin:
         "wanted",
         "wanted_last",
     )
+
+    tables: ClassVar[Tables] = {
+        "gaps": "gaps",
+    }
 
     def __init__(self, start: int, quantum: int, own: bool) -> None:
         self.quantum = quantum  # bytes consumed between two votes
@@ -171,6 +176,20 @@ class Votes:
     member that was idle there counts as idle here until a vote shows that the member has consumed a message."""
 
     __slots__ = ("before", "last", "members", "moved", "since")
+
+    tables: ClassVar[Tables] = {
+        "before": "members",
+        "before[]": "fixed",
+        "before[][]": "members",
+        "last": "members",
+        "last[].consumed": "members",
+        "last[].delivered": "members",
+        "last[].numbers": "members",
+        "last[].seen": "members",
+        "members": "members",
+        "moved": "members",
+        "since": "members",
+    }
 
     def __init__(self, members: Sequence[Address], before: Votes | None = None) -> None:
         self.members = tuple(members)

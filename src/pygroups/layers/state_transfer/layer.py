@@ -26,6 +26,7 @@ from pygroups.core.state_events import (
     StateWanted,
     ViewWanted,
 )
+from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 
 from ..streams.gaps import gaps_in
@@ -55,6 +56,21 @@ class StateTransfer(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
     heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone, StateBegin, StateRefused)
+
+    tables: ClassVar[Tables] = {
+        "begun": "members_max",
+        "done": "outsiders_too",
+        "failed": "members",
+        "given": "members",
+        "held": "members",
+        "held[]": "state_chunks",
+        "marks": "marks",
+        "members": "members",
+        "replaced": "members",
+        "standing.failed": "members",
+        "stateless": "members",
+        "stateless[].failed": "members",
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

@@ -7,10 +7,12 @@ Note: docs/layers/streams.md.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.layer import Layer
 from pygroups.core.run import Run
+from pygroups.core.tables import Tables
 
 from .holes import Ranges
 from .stream import Stream
@@ -20,6 +22,13 @@ class Answers:
     """Sends stored runs of one layer again to the members that ask for them."""
 
     __slots__ = ("layer", "period", "sent_at", "spent", "swept_at", "waiting")
+
+    tables: ClassVar[Tables] = {
+        "sent_at": "answers",
+        "spent": "members",
+        "spent[]": "fixed",
+        "waiting": "lane_runs_of_all",
+    }
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer

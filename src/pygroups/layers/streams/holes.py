@@ -6,11 +6,12 @@ Note: docs/layers/streams.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.events import Fetching
 from pygroups.core.layer import NEVER, Layer
+from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 
 from .stream import Stream
@@ -25,6 +26,11 @@ class HoleRequests:
     """Sends the requests of one layer for missing runs."""
 
     __slots__ = ("layer", "members", "request", "suspects", "view")
+
+    tables: ClassVar[Tables] = {
+        "members": "members",
+        "suspects": "members",
+    }
 
     def __init__(self, layer: Layer, request: Request) -> None:
         self.layer = layer

@@ -5,11 +5,12 @@ Pure: this file knows no layer and sends nothing.  Note: docs/layers/streams.md.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.events import Fetch
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import XMIT_RANGES_MAX, Config
+from pygroups.core.tables import Tables
 from pygroups.core.window import Window
 
 UNLIMITED: Final = 1 << 62  # above every seq
@@ -19,6 +20,10 @@ class Stream(Window):
     """The window of one stream, and the requests of this member for its runs."""
 
     __slots__ = ("again_at", "asked", "check_at", "fetch", "horizon", "limit", "pause", "progressed", "ripe", "tries")
+
+    tables: ClassVar[Tables] = {
+        "runs": "stream_runs",
+    }
 
     def __init__(self) -> None:
         super().__init__()

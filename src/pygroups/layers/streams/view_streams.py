@@ -7,13 +7,14 @@ A layer that numbers multicasts holds one `ViewStreams` and brings the heads.  N
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import Fetch, Held, HeldQuery, Served, Stability
 from pygroups.core.layer import NEVER, Layer
 from pygroups.core.run import Run
 from pygroups.core.services import PRIMARY
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
 
 from .answers import Answers
@@ -49,6 +50,15 @@ class ViewStreams:
         "stopped",
         "view",
     )
+
+    tables: ClassVar[Tables] = {
+        "by_name": "members",
+        "future": "future_runs_max",
+        **under("answers", Answers.tables),
+        **under("by_name[]", Stream.tables),
+        **under("holes", HoleRequests.tables),
+        **under("own", Stream.tables),
+    }
 
     def __init__(self, layer: Layer, request: Request) -> None:
         self.layer = layer

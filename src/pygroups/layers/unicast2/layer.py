@@ -18,6 +18,7 @@ from pygroups.core.merge_events import SignOfLife
 from pygroups.core.run import Loose, Run
 from pygroups.core.services import MEMBERSHIP
 from pygroups.core.suspicion_events import Suspect, Unsuspect
+from pygroups.core.tables import Tables, under
 
 from .alone import Alone
 from .heads import Ack, Closed, Data, Resend, SendFirst, Start
@@ -34,6 +35,12 @@ class Unicast2(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
     heads: ClassVar[tuple[type, ...]] = (Data, Ack, Resend, SendFirst, Start, Closed)
+
+    tables: ClassVar[Tables] = {
+        **under("peers", Peers.tables),
+        **under("receiving", Receiving.tables),
+        **under("sending", Sending.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

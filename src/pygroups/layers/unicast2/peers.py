@@ -7,12 +7,13 @@ Note: docs/layers/unicast2.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from pygroups.core.address import Address
 from pygroups.core.columns import checksum
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.run import OfApplication, Run
+from pygroups.core.tables import Tables
 
 TO_SELF: Final = 0  # the connection id, in the journal, of messages that a member sends to itself
 
@@ -53,6 +54,14 @@ class Peers:
     """The peers of one member; `forget` closes both connections with a peer."""
 
     __slots__ = ("dead", "due", "forget", "gone", "layer", "members", "proven")
+
+    tables: ClassVar[Tables] = {
+        "dead.things": "unicast_peers_max",
+        "dead.things[]": "fixed",
+        "due": "peers_of_both_sides",
+        "members": "members",
+        "proven": "members",
+    }
 
     def __init__(self, layer: Layer, forget: Callable[[Address], None]) -> None:
         self.layer = layer

@@ -4,10 +4,13 @@ are missing before it.  Note: docs/layers/unicast2.md.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.address import Address
 from pygroups.core.events import DeliveredTo
 from pygroups.core.layer import Env, Layer
 from pygroups.core.run import Run
+from pygroups.core.tables import Tables
 
 from .heads import Ack, Closed, Data, SendFirst, Start
 from .lanes import UNOPENED, IncomingConnection, InLane
@@ -18,6 +21,16 @@ class Receiving:
     """The connections from peers to this member."""
 
     __slots__ = ("connections", "env", "layer", "peers", "tombstones")
+
+    tables: ClassVar[Tables] = {
+        "connections": "peers",
+        "connections[].lanes": "fixed",
+        "connections[].lanes[].early": "unicast_early_max",
+        "tombstones.things": "tombstones_max",
+        "tombstones.things[]": "fixed",
+        "tombstones.things[][].lanes": "fixed",
+        "tombstones.things[][].lanes[].early": "nothing",
+    }
 
     def __init__(self, layer: Layer, peers: Peers) -> None:
         self.layer = layer

@@ -4,6 +4,8 @@ when the peer asks or stays silent.  Note: docs/layers/unicast2.md.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Probe
 from pygroups.core.events import Acknowledged, ConnectionClosed, DeliveredTo, Unacknowledged, Undelivered
@@ -11,6 +13,7 @@ from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import UNICAST_PATIENCE
 from pygroups.core.run import Run, Tracked
 from pygroups.core.services import MEMBERSHIP
+from pygroups.core.tables import Tables
 
 from .heads import CONTROL, DATA, Ack, Closed, Data, Resend, SendFirst, Start
 from .lanes import OutgoingConnection, OutLane
@@ -21,6 +24,12 @@ class Sending:
     """The connections from this member to its peers."""
 
     __slots__ = ("connections", "conns", "env", "layer", "peers")
+
+    tables: ClassVar[Tables] = {
+        "connections": "peers",
+        "connections[].lanes": "fixed",
+        "connections[].lanes[].sent": "lane_runs",
+    }
 
     def __init__(self, layer: Layer, peers: Peers) -> None:
         self.layer = layer

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.tables import Tables
 
 ASKED_MAX = 16  # unanswered Ready of one member whose times are remembered
 UNKNOWN = -1  # the time of a Ready whose answer measures nothing
@@ -16,6 +18,12 @@ class AnswerTimes:
 
     Each Ready that arrives is answered once, and in the order sent: the first answer belongs to the first question.
     """
+
+    tables: ClassVar[Tables] = {
+        "asked": "members_max",
+        "asked[]": ASKED_MAX,
+        "took": "members_max",
+    }
 
     def __init__(self, longest: int) -> None:
         self.longest = longest  # limit of `patience`, in microseconds

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import msgspec
 
 from pygroups.core.address import Address
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.layers.gms.decisions.electors import TABLES
+from pygroups.layers.streams.gaps import MISSING_MAX
 
 from ..heads import Accept, CollectAck, Fetches, Low
 from . import decide
@@ -105,6 +108,22 @@ STEPS: Final[dict[tuple[Stage, Input], AttemptStep]] = {
 class Attempt:
     """One try at the view that follows `view`.  An attempt sends nothing and knows no clock: the caller gives times,
     and gets the deeds to do."""
+
+    tables: ClassVar[Tables] = {
+        "accepted": "members_max",
+        "answers": "members",
+        "answers[].ended": "members_max",
+        "answers[].held": "members_max",
+        "answers[].marks": "marks",
+        "answers[].missing": "marks",
+        "answers[].missing[]": MISSING_MAX,
+        "answers[].missing[][]": "fixed",
+        "answers[].standing.failed": "members_max",
+        "asked": "members",
+        "joiners": "members_max",
+        "vouched": "members",
+        **under("answers[].electors", TABLES),
+    }
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView, ViewId
 
 ELECTORS_MAX: Final = 16  # proposals of unknown outcome are few: more than one needs leaders that vanish in a row
@@ -108,3 +109,12 @@ def with_ended(electors: Sequence[Electorate], ended: Container[Address]) -> tup
     """The electors, when these processes have ended for certain."""
     counting = [one.view.without([m for m in one.view.members if m not in ended]) for one in electors]
     return latest((*electors, *[Electorate(view, "ended") for view in counting if view is not None]))
+
+
+TABLES: Final[Tables] = {
+    "": ELECTORS_MAX,
+    "[].view.contacts": "members_max",
+    "[].view.members": "members_max",
+    "[].view.since": "members_max",
+}
+"""The rows of electors, under the path of whatever holds them."""

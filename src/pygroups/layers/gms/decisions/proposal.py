@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -16,7 +17,10 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks, NewView, Positions
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import UNBORN, AgreedView, Ballot, Lack, Lacks, Subgroup, ViewId
+from pygroups.layers.gms.decisions.electors import TABLES
+from pygroups.layers.streams.gaps import LACKS_MAX
 
 from ..heads import Difference, SideEnd
 from .electors import Electorate
@@ -39,6 +43,26 @@ class Side(msgspec.Struct):
 
 class Proposal(msgspec.Struct):
     """The next view, and the sides that it comes from: one in a view change, several in a merge."""
+
+    tables: ClassVar[Tables] = {
+        "digest": "marks",
+        "digest[]": "fixed",
+        "expelled": "members_max",
+        "lacks": "marks",
+        "lacks[]": LACKS_MAX,
+        "lacks[][]": "fixed",
+        "lacks[][][]": "members_max",
+        "sides": "members_max",
+        "sides[].cut": "members_max",
+        "sides[].holders": "members_max",
+        "sides[].marks": "marks",
+        "sides[].members": "members_max",
+        "sides[].view.contacts": "members_max",
+        "sides[].view.members": "members_max",
+        "standings": "members_max",
+        "standings[].failed": "members_max",
+        **under("electors", TABLES),
+    }
 
     ballot: Ballot  # under which it is to be accepted
     view: AgreedView
@@ -77,6 +101,11 @@ class Proposal(msgspec.Struct):
 
 class Installation(msgspec.Struct):
     """A decided proposal, and for joiners, where each origin starts; None as long as that is not known."""
+
+    tables: ClassVar[Tables] = {
+        "starts": "marks",
+        **under("proposal", Proposal.tables),
+    }
 
     proposal: Proposal
     starts: Marks | None

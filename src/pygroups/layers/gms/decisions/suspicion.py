@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import ClassVar
 
 from pygroups.core.address import Address
+from pygroups.core.tables import Tables
 
 UNANSWERED_MAX = 2  # Ready in a row that a member may leave unanswered before it counts as suspected
 
@@ -33,6 +35,14 @@ OVER = (Suspicion.ENDED, Suspicion.ELSEWHERE)  # the member never asks for anyth
 
 class Suspicions(Container[Address]):
     """The suspicions in one view; `member in suspicions` means that a leader does not wait for that member."""
+
+    tables: ClassVar[Tables] = {
+        "accusations": "members",
+        "accusations[]": "members",
+        "apart": "members",
+        "known": "members_max",
+        "unanswered": "members_max",
+    }
 
     def __init__(self) -> None:
         self.known: dict[Address, Suspicion] = {}  # by this member's own evidence

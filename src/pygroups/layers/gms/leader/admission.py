@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts
 from pygroups.core.events import JoinRefused
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.suspicion_events import VerifyLife
+from pygroups.core.tables import Tables
 
 from ..decisions import decide
 from ..decisions.answer_times import AnswerTimes
@@ -16,6 +19,17 @@ from ..membership import Membership
 
 class Admission:
     """The queue of joins and leaves at the leader."""
+
+    tables: ClassVar[Tables] = {
+        "answered": "members_max",
+        "contested": "members_max",
+        "joiners": "members_max",
+        "joiners[]": "fixed",
+        "leavers": "members",
+        "made": "views_per_second",
+        "silent": "members_max",
+        "silent[]": "fixed",
+    }
 
     def __init__(self, membership: Membership, times: AnswerTimes) -> None:
         self.membership = membership

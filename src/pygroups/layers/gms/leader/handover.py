@@ -7,9 +7,11 @@ know that all members have the view hands it over again.  A member that has the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.limits import PATIENCE_MAX
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
 
 from ..decisions import decide
@@ -23,6 +25,11 @@ Patience = Callable[[Iterable[Address]], int]  # how long to wait for an answer 
 
 class Handover:
     """This member hands over the decided `proposal`."""
+
+    tables: ClassVar[Tables] = {
+        "acked": "members_max",
+        **under("proposal", Proposal.tables),
+    }
 
     def __init__(self, membership: Membership, other_views: OtherViews, proposal: Proposal, patience: Patience) -> None:
         self.membership = membership

@@ -6,9 +6,12 @@ begins the next view change when one is due.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import PATIENCE_MAX
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
 
 from ..decisions.answer_times import AnswerTimes
@@ -29,6 +32,15 @@ from .view_change import ViewChange
 
 class Leading:
     """Joins and leaves that wait, the view change under way, and the handover of the view that was decided."""
+
+    tables: ClassVar[Tables] = {
+        **under("admission", Admission.tables),
+        **under("change", ViewChange.tables),
+        **under("confirming", Confirming.tables),
+        **under("handover", Handover.tables),
+        **under("times", AnswerTimes.tables),
+        **under("verification", Verification.tables),
+    }
 
     def __init__(
         self, membership: Membership, other_views: OtherViews, accusing: Accusing, answering: Answering

@@ -3,7 +3,10 @@ merges."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied
+from pygroups.core.tables import Tables
 
 from ..membership import Membership, Phase
 from .leading import Leading
@@ -12,6 +15,10 @@ from .leading import Leading
 class Merging:
     """Reports to MERGE2 whether this member may take part in a merge, and begins merges.  merge_attempt.py has the
     merge itself."""
+
+    tables: ClassVar[Tables] = {
+        "told": "fixed",
+    }
 
     def __init__(self, membership: Membership, leading: Leading) -> None:
         self.membership = membership

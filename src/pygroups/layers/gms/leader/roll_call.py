@@ -9,10 +9,11 @@ Ready.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.limits import PATIENCE_MAX
+from pygroups.core.tables import Tables
 from pygroups.core.view import Ballot
 
 from ..decisions.answer_times import AnswerTimes
@@ -34,6 +35,12 @@ class Asker(NamedTuple):
 
 class RollCall:
     """One roll call.  Suspected members are asked too, but the roll call does not wait for them."""
+
+    tables: ClassVar[Tables] = {
+        "answers": "members_max",
+        "joiners": "members_max",
+        "members": "members",
+    }
 
     def __init__(self, asker: Asker, ballot: Ballot, members: Iterable[Address], joiners: Iterable[Address]) -> None:
         self.asker = asker

@@ -6,9 +6,12 @@ in rank asks it.  Two members accuse each other although both answer the leader,
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
 from pygroups.core.suspicion_events import VerifyLife
+from pygroups.core.tables import Tables, under
 
 from ..decisions import decide
 from ..decisions.suspicion import Suspicion
@@ -26,6 +29,13 @@ AGAIN = 4  # the next question follows an answer after a quarter of `ready_timeo
 
 class Verification:
     """When to ask members Ready because of an accusation, and which members."""
+
+    tables: ClassVar[Tables] = {
+        "pairs": "pairs",
+        "questioned": "fixed",
+        "questioned[]": "members_max",
+        **under("question", RollCall.tables),
+    }
 
     def __init__(self, asker: Asker) -> None:
         self.asker = asker

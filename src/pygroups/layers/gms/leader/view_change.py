@@ -6,11 +6,13 @@ attempt.py has the order of Ready, Collect, Propose and Install.  This file has 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import Ballot
 
 from ..decisions import decide
@@ -26,6 +28,11 @@ from .verification import Verification
 
 class ViewChange:
     """The attempt under way, and the failures of earlier ones."""
+
+    tables: ClassVar[Tables] = {
+        **under("attempt", Attempt.tables),
+        **under("roll_call", RollCall.tables),
+    }
 
     def __init__(self, asker: Asker, verification: Verification, answering: Answering) -> None:
         self.asker = asker

@@ -7,9 +7,11 @@ itself, and so gives way to the next in rank.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX, Config
+from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView
 
 from ..decisions.suspicion import Suspicion
@@ -33,6 +35,11 @@ def hearers(view: AgreedView, suspects: Mapping[Address, Suspicion], me: Address
 
 class Accusing:
     """The suspicions that this member sends, and the suspicions that it receives."""
+
+    tables: ClassVar[Tables] = {
+        "accused": "members",
+        "accused[]": "members",
+    }
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership

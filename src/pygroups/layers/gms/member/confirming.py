@@ -12,9 +12,12 @@ answer is suspected in time, and then the next view ends the doubt.  Note: docs/
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pygroups.core.address import Address
 from pygroups.core.events import Hold, Release
 from pygroups.core.layer import NEVER
+from pygroups.core.tables import Tables
 from pygroups.core.view import Ballot
 
 from ..decisions.answer_times import AnswerTimes
@@ -24,6 +27,10 @@ from ..membership import Membership, Phase
 
 class Confirming:
     """The doubt of this member about its view, and its question."""
+
+    tables: ClassVar[Tables] = {
+        "here": "members",
+    }
 
     def __init__(self, membership: Membership, times: AnswerTimes) -> None:
         self.membership = membership

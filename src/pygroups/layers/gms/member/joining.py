@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from pygroups.core import driver_events, events
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView, ViewId
 
 from ..heads import OTHER_SETTINGS, Join, Refuse
@@ -19,6 +21,12 @@ DOUBLINGS = 2  # of the pause between two searches: many joiners that wait must 
 
 class Joining:
     """The search of a joiner for a group: it finds members, asks them to join, or founds the group."""
+
+    tables: ClassVar[Tables] = {
+        "apart": "members_max",
+        "asked": "found",
+        "found": "found",
+    }
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from pygroups.core.address import Address
 from pygroups.core.events import AllInstalled, Marks
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from ..decisions.proposal import Installation, difference
@@ -109,6 +110,14 @@ def cannot_follow(view: AgreedView, id: ViewId) -> bool:
 
 class OtherViews:
     """The earlier views that this member knows, and the installation of its present view."""
+
+    tables: ClassVar[Tables] = {
+        "elsewhere": "members",
+        "expelled": FORMER_MAX,
+        "last_view_of": FORMER_MAX,
+        "past": PAST_MAX,
+        **under("kept", Installation.tables),
+    }
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
