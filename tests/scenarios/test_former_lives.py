@@ -165,6 +165,65 @@ def test_processes_that_never_learned_the_first_view_have_ended(profile: str) ->
         group.settles()
 
 
+@pytest.mark.parametrize("unheard", ["Install", "First Install"])
+@BOTH
+def test_a_process_that_never_learned_the_first_view_lives(profile: str, unheard: str) -> None:
+    """All that installed the first view end, and are back.  C, which is named in it, lives, and has accepted the view
+    or not even that: it gives up its place, and the group is born anew."""
+    with_folders = majority(profile, 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+        group.drop("Call")
+        group.start("A B C")
+        group.after(1)  # now all know each other
+        group.world.rules.clear()
+        sent = group.watch("Install", dest="C")
+        for head in unheard.split():
+            group.drop(head, dest="C")
+        group.until(lambda: bool(group["A"].view and group["B"].view), SOON, step=0.0001)
+        assert group["A"].view == ("A", "B", "C") and not group["C"].views
+        history = history_of(group, "A")
+        crashed(group, "A B")
+        group.world.rules.clear()
+        group.drop("Call")
+        group.after(10)
+        group.start("A B")
+        group.after(5)
+        group.again(sent.hits[0])  # the installation of A arrives late
+        group.after(5)
+        assert not group["C"].views
+        group.world.rules.clear()
+        goes_on(group, "A B C", 40)
+        assert group["C"].ended == "" and history_of(group, "C") != history
+        group.settles()
+
+
+@BOTH
+def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
+    """A and B install a view with C, and both end before C has it.  They are back: C gives up its place, and an
+    installation that arrives late has no effect."""
+    with_folders = majority(profile, 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+        group.start("A B")
+        goes_on(group, "A B")
+        sent = group.watch("Install", dest="C")
+        group.drop("Install", dest="C")
+        group.start("C")
+        group.until(lambda: "C" in group["A"].view and "C" in group["B"].view and sent.hits, SOON, step=0.0001)
+        history = history_of(group, "A")
+        crashed(group, "A B")
+        group.world.rules.clear()
+        group.drop("Call")
+        group.start("A B")
+        group.after(5)
+        group.again(sent.hits[0])
+        group.after(5)
+        assert not group["C"].views
+        group.world.rules.clear()
+        goes_on(group, "A B C", 40)
+        assert group["C"].ended == "" and history_of(group, "C") != history
+        group.settles()
+
+
 @BOTH
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""

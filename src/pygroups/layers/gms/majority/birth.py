@@ -291,7 +291,8 @@ class Birth:
         """Accept the first view, unless this process is bound to a higher ballot."""
         ballot, proposal = head.difference.ballot, proposal_of(head.difference, None)
         self.membership.heard_of(ballot)
-        if not self.is_open or proposal is None or not proposal.founds or ballot.leader != src:
+        right = proposal is not None and proposal.founds and ballot.leader == src
+        if not self.is_open or proposal is None or not right or self.rebirth.is_given_up(proposal.view):
             self.env.drop("first view of a group that is not wanted")
             return
         self._hears(src)

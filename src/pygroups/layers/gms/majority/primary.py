@@ -104,7 +104,10 @@ class PrimaryGms(Gms):
             self.tell_decided(proposal.view.members, proposal)
 
     def on_install(self, src: Address, head: Install) -> None:
-        if self.view is None and self._take_first(proposal_of(head.difference, None)):
+        first = proposal_of(head.difference, None) if self.view is None else None
+        if first is not None and self.rebirth.is_given_up(first.view):
+            self.env.drop("installation of a group that has ended")
+        elif self._take_first(first):
             self.tell(src, InstallAck(head.difference.id))
         else:
             super().on_install(src, head)
@@ -112,6 +115,8 @@ class PrimaryGms(Gms):
     def _take_first(self, proposal: Proposal | None) -> bool:
         """Enter the decided first view of the group, if it names this process.  Returns whether it was entered."""
         if proposal is None or not proposal.founds or self.phase is not Phase.JOINING:
+            return False
+        if self.rebirth.is_given_up(proposal.view):
             return False
         members = proposal.view.members
         if self.env.me not in members:

@@ -4,6 +4,10 @@ A process whose folder shows a former incarnation founds no group, and takes par
 the last view has ended for certain: another process answers for it, or an operator vouches.  Until then the former
 group might live.  So the processes tell each other what their folders show, and for which members an operator vouches
 (Formerly). Both stay true, so a process without a view forgets neither.  The new group has a new history.
+
+A process without a view may itself be named in the last view: all members that installed it ended before they sent the
+view on.  If no other member is missing, the process gives up its place in the former group, and enters no view of the
+former history any more.  For the others that is as good as its end.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from ..membership import Membership, Phase
 class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     """To a process that looks for the group: what the folder of the sender shows."""
 
-    ended: Members  # all incarnations of the folder
+    ended: Members  # all incarnations of the folder; and the sender, if it gave up its place in the former group
     view: AgreedView | None  # the last view of the last incarnation, without contacts; None: it had none
     accepted: Difference | None  # the next one, if that incarnation accepted it
     asks: bool  # the receiver is to send the same to the sender
@@ -63,11 +67,28 @@ class Rebirth:
         self.heard: dict[Address, Formerly] = {}  # by the process that sent it
         self.vouched: dict[Address, None] = {}
         self.alive: dict[Address, int] = {}  # members of a former view, and when they were heard or found last
+        self.given_up: dict[str, None] = {}  # the histories in which this process has no place any more
         self.told: list[Address] | None = None  # the missing members of the last `Blocked`
 
     def missing(self) -> list[Address]:
         """The members of the former group that may still live."""
         return missing(self._shown(), self.vouched)
+
+    def is_given_up(self, view: AgreedView) -> bool:
+        """Whether this process gave up its place in the history of `view`."""
+        return view.history in self.given_up
+
+    def _give_up(self) -> None:
+        """Give up this process's place in the former group if no other member of that group is missing."""
+        me = self.env.me
+        if self.missing() != [me]:
+            return
+        self.env.count("places given up in a former group")
+        for one in self.heard.values():
+            next_one = None if one.accepted is None else proposal_of(one.accepted, None)
+            for view in (one.view, None if next_one is None else next_one.view):
+                if view is not None and me in view.members and len(self.given_up) < MEMBERS_MAX:
+                    self.given_up[view.history] = None
 
     def have_ended(self, members: Iterable[Address]) -> bool:
         """Whether all of these members have ended for certain, and no member of a former group may still live."""
@@ -82,9 +103,10 @@ class Rebirth:
 
     def _own(self, *, asks: bool) -> Formerly | None:
         life, vouched = self.env.former, tuple(self.vouched)
+        gone = (self.env.me,) if self.given_up else ()
         if life is None:
-            return Formerly((), None, None, asks, vouched) if vouched else None
-        return Formerly(life.ended, life.view, difference_in(life.accepted), asks, vouched)
+            return Formerly(gone, None, None, asks, vouched) if vouched or gone else None
+        return Formerly((*life.ended, *gone), life.view, difference_in(life.accepted), asks, vouched)
 
     def hears(self, members: Iterable[Address]) -> None:
         """These processes are heard, or discovery has found them.  Members of the former group among them are alive."""
@@ -129,6 +151,7 @@ class Rebirth:
             if len(self.heard) > MEMBERS_MAX:
                 del self.heard[next(iter(self.heard))]
             self.take_vouched(head.vouched)
+            self._give_up()
             own = self._own(asks=False)
             if head.asks and own is not None:
                 self.membership.tell(src, own)
