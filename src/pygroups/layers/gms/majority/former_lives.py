@@ -197,11 +197,16 @@ class AskingFormer:
         incarnation holds are lost.
 
         A former incarnation in a later view is asked whether this member is left out.  A former incarnation in an
-        earlier view gets this view.
+        earlier view gets this view.  One that is named in a decided view without this member gets that view: this
+        member stays until enough members have it, and they may all have ended.
         """
         gms, view = self.gms, self.gms.current
-        if gms.binding.decided is not None:
-            return  # this member is on its way, or hands the next view over
+        decided = gms.binding.decided
+        if decided is not None:  # this member is on its way, or hands the next view over
+            if former in decided.view.members and self.env.me not in decided.view.members:
+                gms.spoken_for[former] = src
+                gms.tell_decided((former,), decided)
+            return
         if offer.view > view.id:
             gms.tell(src, ToFormer(former, Stuck(gms.next_ballot(), view.id)))
         elif offer.view < view.id:
