@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 
 import pytest
 
@@ -105,6 +107,42 @@ def _break(a: Node, b: Node, which: str) -> None:
     else:
         (connection,) = b.net.door.incoming[A]
         b.net.door.ended(connection, on_purpose=False)
+
+
+class NotAcknowledged:
+    """A socket whose connection the kernel has ended, because its data stayed unacknowledged."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def recv(self, size: int) -> bytes:
+        raise TimeoutError(errno.ETIMEDOUT, f"nothing of {size} bytes")
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_path_that_drops_data_and_brings_heartbeats_is_named(heard: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """The other direction works, or the other process is silent, too, and is suspected."""
+
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            for one, other in ((a, b), (b, a))[: 1 + heard]:
+                one.net.send([((other.net.me,), [b"a frame"])])
+                await until(lambda other=other: other.frames)  # type: ignore[misc]
+            connection = a.net.outgoing[B]
+            connection.sock = NotAcknowledged(connection.sock)  # type: ignore[assignment,arg-type]
+            connection._readable()
+            assert a.losses == [B]
+            told = [record.getMessage() for record in caplog.records if "acknowledged no data" in record.getMessage()]
+            assert len(told) == heard
+            assert not told or f"{B}" in told[0]
+
+    run(main)
 
 
 def test_noise_of_a_stranger_is_no_loss() -> None:

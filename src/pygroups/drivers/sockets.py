@@ -22,9 +22,13 @@ def prepared(sock: socket.socket, config: Config) -> socket.socket:
     closed_in_children(sock)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # not every system has it
-        patience = 2 * (config.heartbeat_timeout + config.verify_timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience // MILLISECOND)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms(config))
     return sock
+
+
+def patience_ms(config: Config) -> int:
+    """The milliseconds after which data that stays unacknowledged ends a connection."""
+    return 2 * (config.heartbeat_timeout + config.verify_timeout) // MILLISECOND
 
 
 SocketAddress = tuple[str, int]

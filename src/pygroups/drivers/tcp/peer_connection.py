@@ -7,6 +7,7 @@ would first join the pieces, and copy the bytes that the kernel does not accept 
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 import socket
 from collections import deque
@@ -38,6 +39,9 @@ class PeerConnectionNetwork(dialer.DialerNetwork, Protocol):
         """The queue of the connection to `peer` has `more` bytes more; a negative number: fewer."""
 
     def answered_at(self, peer: Address, reach: Reach) -> None: ...
+    def unacknowledged(self, peer: Address) -> None:
+        """The kernel has ended the connection to `peer`, whose machine acknowledged no data for long."""
+
     def happened(self, event: Event) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
@@ -104,8 +108,8 @@ class PeerConnection:
             if not self.writing:
                 self.writing = True
                 self.network.loop.add_writer(sock, self._flush)
-        except OSError:
-            self._lost()
+        except OSError as error:
+            self._lost(error)
         else:
             if self.writing:
                 self.writing = False
@@ -134,13 +138,16 @@ class PeerConnection:
             data = self.sock.recv(64)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:
-            data = b""
+        except OSError as error:
+            self._lost(error)
+            return
         if data:
             self.network.count("connections closed: the peer sent data on a connection that is not its own")
         self._lost()
 
-    def _lost(self) -> None:
+    def _lost(self, error: OSError | None = None) -> None:
+        if error is not None and error.errno == errno.ETIMEDOUT:
+            self.network.unacknowledged(self.peer)
         self.drop()
         self.network.happened(Lost(self.peer))
         self.network.happened(Ended(self.peer))

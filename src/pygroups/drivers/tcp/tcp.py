@@ -27,7 +27,7 @@ from ..forks import closed_in_children
 from ..hello import LENGTH, NO_GROUP, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
 from ..no_process import no_process_at
 from ..rate_limited import RateLimitedLog
-from ..sockets import accept_both_versions, resolved
+from ..sockets import accept_both_versions, patience_ms, resolved
 from .dialer import PROOFS, Dialer
 from .door import LOGGER, Door
 from .peer_connection import PeerConnection
@@ -274,6 +274,17 @@ class TcpNetwork:
         """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""
         if self.group.startswith(NO_GROUP):
             self.learn({peer: str(reach.contact)}, Source.DIRECTORY)
+
+    def unacknowledged(self, peer: Address) -> None:
+        """Log a peer that is heard, and whose machine has acknowledged no data for so long that the kernel has ended
+        the connection: no suspicion follows, because its heartbeats arrive."""
+        self.count("connections closed: the peer's machine acknowledged no data")
+        if self.hears(peer):
+            text = (
+                "the machine of %s acknowledged no data of this member for %d s, although the member is heard: "
+                "the path may drop large packets (a VPN, a firewall that drops ICMP)"
+            )
+            self.warn.warning("unacknowledged", text, peer, patience_ms(self.config) // 1000)
 
     def hello(self, peer: Address | None) -> Hello:
         """The hello for `peer`."""
