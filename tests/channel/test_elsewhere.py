@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from pygroups.channel.missing import Missing
+from pygroups.channel.sending.missing import Missing
 
 from pygroups import Channel, DeliveredElsewhere, Event, Gap, Message
 from pygroups.core.limits import GAPS_MAX
