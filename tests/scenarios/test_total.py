@@ -59,6 +59,25 @@ def test_TOT_03_nothing_but_the_repeated_new_view() -> None:
         assert group["A"].texts == group["C"].texts == ["C1"]
 
 
+def test_a_former_sequencer_is_not_believed() -> None:
+    """NEW_VIEW of the former sequencer comes again at C, before C has heard the first id of the next view."""
+    with scenario("A B C D", profile=TOTAL, **QUICK) as group:
+        told = group.watch("NewViewId", src="A", dest="C")
+        group.leave("D")
+        group.until(lambda: bool(told.hits), within=5)
+        group["A"].sends(20, every=0.001)
+        group.after(0.1)
+        group.drop("NewViewId", src="B", dest="C", count=1)
+        group.crash("A")
+        group.until(lambda: len(group["C"].view) == 2, within=5)
+        group.again(told.hits[0])
+        group["B"].sends(3, every=0.001)
+        group["C"].sends(3, every=0.001)
+        group.settles(within=5)
+        assert group["B"].delivered == group["C"].delivered
+        assert group["C"].delivered_from("B") == group["B"].delivered_from("C") == [1, 2, 3]
+
+
 def test_TOT_05() -> None:
     """Every request arrives twice: each is ordered once, and no id is skipped."""
     with scenario("A B C", profile=TOTAL) as group:

@@ -248,7 +248,7 @@ class Total(Numbering):
         if head.view != self.streams.view or not self.is_sequencer or member not in self.members:
             self.env.drop("acknowledgement of another view")
         else:
-            self.streams.answers.has(member, self.env.me, self.order, self._place(head.id))
+            self.streams.answers.acknowledge(member, self.env.me, self.order, self._place(head.id))
 
     # -- receiving
 

@@ -37,8 +37,8 @@ def demo(
     members
         The number of processes.
     profile
-        The guarantees of the group: total, total1999 (the same over UDP), or uniform, in which a majority of the members
-        decides each view.
+        The guarantees of the group: total, total1999 (the same over UDP), or uniform, in which a majority of the
+        members decides each view.
     seed
         Repeat the kill at the moment of an earlier demo with this seed.
     no_kill

@@ -51,8 +51,9 @@ class Answers:
         for head in heads:
             self.waiting.pop((asker, head), None)
 
-    def has(self, asker: Address, name: Address, stream: Stream, seq: int) -> None:
+    def acknowledge(self, asker: Address, name: Address, stream: Stream, seq: int) -> None:
         """`asker` has this run: its requests for the run that arrive within a period are older than that."""
+        self._forget_old()
         stored = stream.runs.get(seq)
         if stored is not None and self._has_room(asker, stored):
             self.sent_at[asker, name, seq] = self.layer.env.now
