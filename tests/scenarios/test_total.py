@@ -22,6 +22,23 @@ def test_TOT_01() -> None:
         assert len(asked.hits) == 1
 
 
+def test_a_lost_id_is_not_asked_for_in_a_storm() -> None:
+    """For a second nothing that anybody sends again reaches C: it asks with pauses that double, for both ids at once."""
+    with scenario("A B C", profile=TOTAL, runs_in_flight=100) as group:
+        asked = group.watch("total.Resend", src="C")
+        group.drop("Bcast", src="A", dest="C", where=lambda run: run.first in (2, 4))
+        lost = group.drop("Bcast", src="B", dest="C")
+        group["B"].sends(6, every=0.0001)
+        group.after(1)
+        assert group["C"].texts == ["B1"]
+        assert 4 <= len(asked.hits) <= 10
+        assert lost.hits
+        assert [head for hit in asked.hits for head in hit.run.heads if len(getattr(head, "ranges", ())) == 2]
+        group.heal()
+        group.settles(within=3)
+        assert group["C"].texts == group["A"].texts
+
+
 def test_TOT_02() -> None:
     """The last broadcast is lost at C, and nothing follows: repaired within two periods and the way."""
     with scenario("A B C", profile=TOTAL) as group:
