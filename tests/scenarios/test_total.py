@@ -23,7 +23,7 @@ def test_TOT_01() -> None:
 
 
 def test_a_lost_id_is_not_asked_for_in_a_storm() -> None:
-    """For a second nothing that anybody sends again reaches C: it asks with pauses that double, for both ids at once."""
+    """For a second no retransmission reaches C, which asks for both ids at once, with pauses that double."""
     with scenario("A B C", profile=TOTAL, runs_in_flight=100) as group:
         asked = group.watch("total.Resend", src="C")
         group.drop("Bcast", src="A", dest="C", where=lambda run: run.first in (2, 4))
