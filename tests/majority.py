@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
 from pygroups.core.events import Blocked, Event, Unblocked, VouchedFor
 from pygroups.core.layer import Env
 from pygroups.layers.gms.majority.primary import PrimaryGms
@@ -35,11 +37,10 @@ class Notified(Actor):
             self.answers.append(event.answer)
 
 
-def majority(name: str, expect: int = 0, *, folders: float = 0) -> Profile:
+def majority(name: str, expect: int = 0) -> Profile:
     """The profile in which a majority decides each view, with the order of this built-in profile.  `expect` processes
-    take part in the birth of the group; without it the directory's lock decides.  A process that starts again answers
-    for its former life if the folder of its journal is kept; `folders` is the chance of that."""
-    return with_gms(name, _configured(expect, folders))
+    take part in the birth of the group; without it the directory's lock decides."""
+    return with_gms(name, _configured(expect))
 
 
 UNIFORM: Final = {"total": "uniform", "fifo": "uniform-fifo"}
@@ -51,11 +52,10 @@ def with_gms(name: str, gms: type[PrimaryGms]) -> Profile:
     return profile._replace(layers=tuple(gms if layer is PrimaryGms else layer for layer in profile.layers))
 
 
-def _configured(expect: int, folders: float) -> type[PrimaryGms]:
+def _configured(expect: int) -> type[PrimaryGms]:
     class Configured(PrimaryGms):
         def __init__(self, env: Env) -> None:
             env.expect = expect
-            env.keeps_folder = folders > 0 and (folders >= 1 or env.rng.random() < folders)
             super().__init__(env)
 
     return Configured
@@ -64,8 +64,9 @@ def _configured(expect: int, folders: float) -> type[PrimaryGms]:
 def played(schedule: Schedule, expect: int = 0, folders: float = 0, journals: Path | None = None) -> Outcome:
     """The outcome of a schedule in this stack, with the promises of its profile and those of the chain.  The members
     write their journals below `journals`."""
-    profile = majority(schedule.profile, expect, folders=folders)
+    profile = majority(schedule.profile, expect)
     judge = Judge(checks_of(profile.services))
+    schedule = structs.replace(schedule, folders=folders)
     return play(schedule, build=builder_of(profile), judge=judge, journals=journals)
 
 
@@ -73,6 +74,6 @@ def drawn(
     seed: int, profile: str = "total", *, expected: bool = False, folders: float = 0, journals: Path | None = None
 ) -> Outcome:
     """The outcome of the schedule of `seed`.  With `expected` all its processes take part in the birth of the group;
-    otherwise the directory's lock decides.  `folders`: see `majority`."""
+    otherwise the directory's lock decides.  `folders`: the chance that a process has the folder of its former lives."""
     schedule = draw(seed, Wish(profile, majority=True))
     return played(schedule, len(schedule.names) if expected else 0, folders, journals)

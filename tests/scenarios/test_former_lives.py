@@ -6,7 +6,7 @@ The ids are those of the scenarios in docs/layers/gms.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -25,9 +25,11 @@ from tests.scenarios.common import BOTH, QUICK
 SOON = 20.0  # seconds until a group goes on
 
 
+KEPT: Final[dict[str, Any]] = {"folders": 1, "application": Notified, **QUICK}  # all keep their folders
+
+
 def group_of(names: str, profile: str = "total", seed: int = 0, *, formed: bool = True) -> ScenarioGroup:
-    with_folders = majority(profile, folders=1)
-    return scenario(names, profile=with_folders, application=Notified, formed=formed, seed=seed, **QUICK)
+    return scenario(names, profile=majority(profile), formed=formed, seed=seed, **KEPT)
 
 
 def told(group: ScenarioGroup, name: str) -> Notified:
@@ -117,8 +119,7 @@ def test_prim_04_two_members() -> None:
 def test_prim_03_all_die_and_return(profile: str, expect: int) -> None:
     """Two of three are blocked and say which one is missing, also when they would be enough.  The third one returns,
     and the group is born anew."""
-    with_folders = majority(profile, expect, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority(profile, expect), formed=False, **KEPT) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         history, gone = history_of(group, "A"), group.address("C")
@@ -152,8 +153,7 @@ def test_a_joiner_that_never_learned_its_view_has_ended(profile: str) -> None:
 @BOTH
 def test_processes_that_never_learned_the_first_view_have_ended(profile: str) -> None:
     """The leader of the birth installs the first view alone, and all end.  The folders of the others show no view."""
-    with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
         group.drop("Install")
         group.start("A B C")
         group.until(lambda: any(group[name].views for name in "ABC"), SOON, step=0.0001)
@@ -227,8 +227,7 @@ def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
 @BOTH
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
-    with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
         group.drop("Taken")
         group.start("A B")
         group.after(2)
@@ -267,8 +266,7 @@ def waits_for(*missing: Address) -> str:
 def test_an_operator_vouches_before_a_birth(profile: str, at: str, expect: int) -> None:
     """C does not return.  An operator vouches at one of the processes that returned: the other one hears of it.  Each
     learns once that it waits for two members, once that it waits for C, and is unblocked with the view."""
-    with_folders = majority(profile, expect, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False) as group:
+    with scenario("A B C", profile=majority(profile, expect), folders=1, application=Notified, formed=False) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         history, lives = history_of(group, "A"), {name: group.address(name) for name in "ABC"}
@@ -287,8 +285,7 @@ def test_an_operator_vouches_before_a_birth(profile: str, at: str, expect: int) 
 def test_a_process_is_unblocked_with_its_view() -> None:
     """A is back, B was, and an operator vouches for C: no member of the last view lives.  A alone is too few for a
     birth, and stays blocked until B is back."""
-    with_folders = majority("total", 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority("total", 3), formed=False, **KEPT) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         gone = group.address("C")
@@ -307,8 +304,7 @@ def test_a_process_is_unblocked_with_its_view() -> None:
 def test_a_process_without_a_folder_hands_the_word_of_an_operator_on() -> None:
     """B lost its folder.  It hears from A that C is missing, and an operator vouches at B for C and for the life of
     B."""
-    with_folders = majority("total", 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority("total", 3), formed=False, **KEPT) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         gone = [group.address(name) for name in "BC"]
@@ -453,8 +449,7 @@ def test_a_former_life_of_a_view_that_is_over_changes_nothing() -> None:
 def test_the_journal_shows_the_former_life() -> None:
     """The records in the journal of a former life, among them those of the process that answers for it, give its last
     view, the ballot to which it is bound, and the proposal that it accepted."""
-    profile = majority("total", folders=1)
-    with scenario("A B C", profile=profile, journal=True, **QUICK) as group:
+    with scenario("A B C", profile=majority("total"), folders=1, journal=True, **QUICK) as group:
         crashed(group, "B C")
         former = group.address("B")
         group.drop("Install", src="A")

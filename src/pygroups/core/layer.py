@@ -50,7 +50,6 @@ class Env:
         "former",
         "gauges",
         "journaling",
-        "keeps_folder",
         "keeps_state",
         "lossless",
         "me",
@@ -81,9 +80,6 @@ class Env:
         self.asks = False  # members are found over the network: processes ask each other; the driver sets it too
         self.expect = 0  # processes that may take part in the birth of the group; 0: the directory's lock decides
         self.former: FormerLife | None = None  # as the folder of the journal shows it; the driver sets it
-        self.keeps_folder = (
-            False  # a simulated process has the folder of its former incarnations; the simulator sets it
-        )
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
         self.on_merge = KEEP  # how the side that wins a merge is chosen; part of the fingerprint

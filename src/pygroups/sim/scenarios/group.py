@@ -46,6 +46,7 @@ def scenario(
     habits: Habits = BRISK,
     journal: bool = False,
     on_merge: OnMerge = "keep",
+    folders: float = 0.0,
     bound: float = 60.0,
     promised: bool = True,
     **config: int,
@@ -58,7 +59,8 @@ def scenario(
 
     - `profile`: a name, or a Profile of the caller.  `layers`: replacements for those below the top, top first.
     - `application`: makes that of each member.  `checks`: judged beside what the layers give (if `promised`).
-    - `seed`: of all random choices.  `weather`: the network's treatment of frames.  `on_merge`: see Schedule.
+    - `seed`: of all random choices.  `weather`: the network's treatment of frames.
+    - `on_merge`, `folders`: see Schedule.
     - `habits`: the delays of a process and its application.  `journal`: whether members keep journals.
     - `config`: fields of core.limits.Config, in their units.  Raises UsageError for an unknown profile or wrong value.
     """
@@ -75,6 +77,7 @@ def scenario(
         config=config,
         weather=weather,
         on_merge=on_merge,
+        folders=folders,
         actions=(),
         heal_at=0,
         bound=int(bound * SECOND),

@@ -138,12 +138,11 @@ class World(VirtualWorld[SimulatedMember]):
         chance = stream(seed, "process", address.name, address.incarnation)
         choose(env, self.schedule.on_merge)
         env.expect = self.schedule.expect
-        env.keeps_folder = stream(seed, "folder", name, birth).random() < self.schedule.folders
         member = SimulatedMember(self, address, env, self.build(env), habits, chance)
         if name in self.schedule.others:
             env.fingerprint += " settings=other"
             self.count("other settings")
-        if env.keeps_folder:
+        if stream(seed, "folder", name, birth).random() < self.schedule.folders:
             self.folders.setdefault(name, Folder(lambda one: not self.lives[one].ended)).opens(env)
         elif self.folders.pop(name, None) is not None:
             self.count("folders lost")
