@@ -1,7 +1,9 @@
 """SEQUENCER: all members deliver multicasts in one order, the coordinator's.
 
-A member sends its multicast to the coordinator, which multicasts it on the member's behalf.  Agreement at a crash comes
-from the flush below, not from here.  Note: docs/layers/sequencer.md; design note 000.
+A member sends its multicast to the coordinator, which multicasts it on the member's behalf.  Failover: in each new view
+every member forwards to the new coordinator what it has not delivered, and the duplicate filter of each member (the
+mark `received`) drops what comes twice.  Agreement at a crash comes from the flush below, not from here.  Note:
+docs/layers/sequencer.md; design note 000.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 member has, so that a lost last message is found.  STABLE reports to each origin how far its messages were delivered
 and consumed.
 
-Each member votes (vote_clock.py decides when a vote leaves), and the coordinator combines the votes.  A
-vote belongs to one view, and no number in a later vote is below that in an earlier vote.  So any votes of a view can be
-combined, and a lost vote costs one period.  Note: docs/layers/stable.md; design note 002.
+Each member votes with its digest, the numbers that it has delivered (vote_clock.py decides when a vote leaves), and the
+coordinator combines the votes.  A vote belongs to one view, and no number in a later vote is below that in an earlier
+vote.  So any votes of a view can be combined, and a lost vote costs one period.  Note: docs/layers/stable.md; design
+note 002.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Answering requests for missing runs: any member that holds a run sends it again, but not while a copy is on its way,
-and not more at once than the network and the asker can take.
+"""Retransmission: any member that holds a missing run answers the request and sends the run again, but not while a copy
+is on its way, and not more at once than the network and the asker can take.
 
 Note: docs/layers/streams.md.
 """

@@ -59,16 +59,13 @@ def scenario(
 
     - `profile`: a name, or a Profile of the caller.  `layers`: replacements for those below the top, top first.
     - `application`: makes that of each member.  `checks`: judged beside what the layers give (if `promised`).
-    - `seed`: of all random choices.  `weather`: the network's treatment of frames.
-    - `on_merge`, `folders`: see Schedule.
-    - `habits`: the delays of a process and its application.  `journal`: whether members keep journals.
-    - `config`: fields of core.limits.Config, in their units.  Raises UsageError for an unknown profile or wrong value.
+    - `seed`: of all random choices.  `journal`: whether members keep journals.  Raises UsageError for a wrong value.
+    - `weather`, `habits`, `on_merge`, `folders`: see Schedule.  `config`: fields of core.limits.Config, in their units.
     """
     found = profile_named(profile) if isinstance(profile, str) else profile
-    if layers is not None:
-        found = found._replace(layers=tuple(layers))
+    found = found._replace(layers=tuple(found.layers if layers is None else layers))
     wanted = names.split() if isinstance(names, str) else list(names)
-    Config(**config)  # raises UsageError for an invalid value
+    Config(**config)  # raises UsageError
     schedule = Schedule(
         seed=seed,
         profile=found.name,
