@@ -1,8 +1,8 @@
 """All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
 
-Four pytest processes run at the same time.  The first two run the tests of channels and of whole processes, which
-mostly wait.  The third one runs the tests of the audit, which share one Spark, and the fourth one the tests of layers
-and simulator: these two keep the cores.  Together they take as long as the longest part.
+Seven pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
+commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark, of planted bugs,
+of the simulator, and of layers and scenarios.  Parts of about the same work leave no core idle at the end.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.
@@ -23,9 +23,12 @@ from typing import IO, Final, NamedTuple
 
 HOME: Final = Path(__file__).resolve().parents[1]
 BESIDE: Final = {
-    "processes": ("e2e", "cli"),
-    "audit": ("pipeline", "mutants", "house"),
-    "simulation": ("sim", "scenarios", "layers", "core", "wire", "journal", "exhaustive"),
+    "processes": ("e2e",),
+    "commands": ("cli", "examples", "testing"),
+    "audit": ("pipeline",),
+    "mutants": ("mutants", "house", "exhaustive"),
+    "simulator": ("sim",),
+    "layers": ("scenarios", "layers", "core", "wire", "journal"),
 }
 """The folders of the parts whose output comes at the end. Every other folder, new ones too, is of the first part."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")

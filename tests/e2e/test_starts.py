@@ -12,9 +12,7 @@ from tests.patience import patience
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    ("profile", "prepared"), [("total", True), ("total", False), ("fifo", True)], ids=["prepared", "in a row", "fifo"]
-)
+@pytest.mark.parametrize(("profile", "prepared"), [("total", False), ("fifo", True)], ids=["in a row", "fifo"])
 def test_eight_at_once_end_in_one_view(profile: str, prepared: bool, tmp_path: Path) -> None:
     start_at_once(tmp_path, prepared=prepared, profile=profile)
 

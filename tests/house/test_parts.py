@@ -1,4 +1,4 @@
-"""`make test` runs its tests in four processes: each test is in one of them, and each can fail the whole."""
+"""`make test` runs its tests in several processes: each test is in one of them, and each can fail the whole."""
 
 from __future__ import annotations
 

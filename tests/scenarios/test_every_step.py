@@ -25,7 +25,10 @@ STACKS: dict[str, Profile] = {
     "total-majority": majority("total"),
     "fifo-majority": majority("fifo"),
 }
-EACH_STACK = pytest.mark.parametrize("stack", STACKS)
+OFTEN = ("total", "fifo-majority")  # each order and each rule of the next view once; `make long` plays the others
+EACH_STACK = pytest.mark.parametrize(
+    "stack", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in STACKS]
+)
 EACH_WAY = pytest.mark.parametrize("way", ["both", "out", "in"])
 Way = Literal["both", "out", "in"]
 

@@ -83,7 +83,7 @@ def test_NAK_15(profile: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("count", [2_000, pytest.param(50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2_000, pytest.param(50_000, marks=pytest.mark.long)])
 def test_NAK_16(count: int, profile: str) -> None:
     """Two that send at once over a network that shuffles for a second."""
     shuffles = Weather(jitter=0, reorder=1.0, reorder_by=20 * MILLISECOND)
@@ -97,7 +97,7 @@ def test_NAK_16(count: int, profile: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_NAK_17(count: int, profile: str) -> None:
     """So many of 1 kB from each of two, a tenth of all frames is lost."""
     with scenario("A B", profile=profile, run_bytes=4 << 10, heartbeat_timeout=60 * SECOND) as group:
@@ -147,7 +147,7 @@ def test_NAK_19(profile: str) -> None:
         in_order(group, dict.fromkeys("ABC", 25))
 
 
-@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_NAK_24(count: int) -> None:
     """So many messages by fifty senders of one application into one window: each once, in order."""
     with scenario("A B") as group:

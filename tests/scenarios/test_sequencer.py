@@ -94,7 +94,7 @@ def test_SEQ_04() -> None:
         assert sorted(group["C"].texts[5:]) == ["12", "22", "32", "42", "52"]
 
 
-@pytest.mark.parametrize("others", [10, 2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("others", [10, 2_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_SEQ_09(others: int) -> None:
     """An old copy of a message, so many messages later: on the stream, and as a Forward."""
     with scenario("A B C") as group:
@@ -144,7 +144,7 @@ def shares(seconds: float, reads_after: int) -> float:
     return max(counts.values()) / min(counts.values())
 
 
-@pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_SEQ_12(seconds: float) -> None:
     """Three that always have something to send, the sequencer among them, and readers who are slower than the network:
     nobody gets less than his share."""

@@ -140,7 +140,7 @@ def test_UNI_13() -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.1])
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_UNI_14(count: int, loss: float) -> None:
     """So many of 1 kB to oneself and to B: exact order, with and without loss."""
     with scenario("A B", weather=Weather(loss=loss), heartbeat_timeout=60 * SECOND) as group:

@@ -25,7 +25,7 @@ PLANTED = Path(__file__).parents[1] / "mutants"
 
 
 def simulate(
-    *options: str, hash_seed: str = "random", source: Path | None = None, timeout: float = 100
+    *options: str, hash_seed: str = "random", source: Path | None = None, timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     if source is not None:
