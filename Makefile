@@ -11,6 +11,8 @@ READY := .venv/.ready
 # No input is ever asked for.
 export PIP_NO_INPUT := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start some thousand processes: without compiled files each of them would compile the whole package.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
