@@ -29,12 +29,16 @@ from typing import Final, NamedTuple
 
 from tests.mutants.gate import HOME, SOURCE, copy_source, environment
 from tests.mutants.planting import blocks, scopes, spliced, with_expression
+from tests.patience import patience
 
 SEEDS: Final = 100
 FEW: Final = 5  # schedules that take less time than the tests
 FILES: Final = 4  # of tests, for one module
 SIMULATED: Final = ("core", "layers", "wire")
-PATIENCE: Final = 120.0  # seconds for the tests, or the schedules, of one bug: one that hangs is noticed
+PATIENCE: Final = (
+    120.0  # seconds on an idle machine for the tests, or the schedules, of one bug: one that hangs is noticed
+)
+BEGIN: Final = 0.9  # the part of the time in which bugs begin: those that have begun end in the rest
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 TURNED: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Lt: ast.LtE,
@@ -277,7 +281,7 @@ def _simulator(low: int, high: int) -> list[str]:
 def _fails(command: Sequence[str], source: Path, passes: Sequence[int] = (0,)) -> bool:
     try:
         done = subprocess.run(
-            command, cwd=HOME, env=environment(source), capture_output=True, timeout=PATIENCE, check=False
+            command, cwd=HOME, env=environment(source), capture_output=True, timeout=patience(PATIENCE), check=False
         )
     except subprocess.TimeoutExpired:
         return True
@@ -287,7 +291,7 @@ def _fails(command: Sequence[str], source: Path, passes: Sequence[int] = (0,)) -
 def hunt_since(revision: str, minutes: float, jobs: int) -> int:
     """Hunts the bugs of the change since `revision` for so many minutes, and lists the survivors."""
     bugs = made_since(revision)
-    until = time.monotonic() + 60 * minutes
+    until = time.monotonic() + 60 * minutes * BEGIN
     survivors: list[Made] = []
     tried = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
