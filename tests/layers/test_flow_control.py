@@ -13,7 +13,6 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.flow_control.layer import FlowControl, Read, ReadReq
-from pygroups.layers.stable.votes import StabilityMsg, Vote
 from tests.layers.streams_world import Network, World
 
 A, B = (Address(name, f"{number:016x}") for number, name in enumerate("AB", 1))
@@ -122,52 +121,6 @@ def test_a_sender_has_no_more_than_a_window_that_not_all_have_consumed() -> None
     for process in world.members.values():
         assert process.numbers("A") == list(range(1_000))
         assert process.held() == {}
-
-
-def test_flow_02_who_leaves_no_longer_counts() -> None:
-    world = World("ABC", config=Config(window=10_000, run_bytes=1_000))
-    world.install("ABC", 1)
-    world["C"].consumes = False
-    world["A"].outbox.extend(b"%0200d" % number for number in range(1_000))
-    world.end_turn(world["A"])
-    world.run(SECOND)
-    sent = len(world["A"].delivered["A"])
-    world["C"].alive = False
-    for name in "AB":
-        world.happened(name, Stop(Ballot(2, world["A"].address)))
-    world.install("AB", 2)
-    world.settle()
-    assert sent < 1_000
-    assert world["A"].numbers("A") == world["B"].numbers("A") == list(range(1_000))
-    assert world["A"].held() == {}
-
-
-def test_nak_15_late_votes_of_former_members_free_nothing_and_stop_nothing() -> None:
-    """Four members send, three leave; late votes and marks of B arrive; A sends a full window and 100 more."""
-    world = World("ABCD", config=Config(window=20_000, run_bytes=1_000))
-    view = world.install("ABCD", 1)
-    for name in "ABCD":
-        world[name].outbox.extend(b"%d" % number for number in range(1_000))
-    world.settle()
-    a, b = world["A"], world["B"]
-    b_vote = Vote(view.id, 99, [10**6] * 4, [10**6] * 4, [10**6] * 4, [10**6] * 4)
-    b_stability = StabilityMsg(view.id, 99, [10**6] * 4, [10**6] * 4, [10**6] * 4, [10**6] * 4)
-    late = b.stack.codec.encode(
-        b.address, None, [Run(b.address, None, (b_vote,)), Run(b.address, None, (b_stability,))]
-    )
-    for name in "BCD":
-        world[name].alive = False
-    world.happened("A", Stop(Ballot(2, a.address)))
-    world.install("A", 2)
-    for frame in late:
-        a.stack.receive(frame, world.now)
-    world.end_turn(a)
-    a.outbox.extend(b"%d" % number for number in range(1_000, 1_000 + 20_000 // 9 + 100))
-    world.end_turn(a)
-    world.settle()
-    assert a.numbers("A") == list(range(1_000 + 20_000 // 9 + 100))
-    assert a.held() == {}
-    assert a.env.counters["drop old view"] == 2
 
 
 @pytest.mark.parametrize("senders", ["A", "D", "ABCD"])

@@ -4,7 +4,6 @@ The conversations: text/stable."""
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 import msgspec
 import pytest
@@ -16,7 +15,6 @@ from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewV
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, STABLE_QUIET, Config
 from pygroups.core.run import Run, pack
-from pygroups.core.top import Reached
 from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
@@ -267,32 +265,6 @@ def test_vectors_are_bounded() -> None:
         msgspec.msgpack.decode(msgspec.msgpack.encode(long), type=Vote)
 
 
-def test_stb_03_a_vote_that_comes_twice_counts_once() -> None:
-    stable = layer()
-    end_turn(stable)
-    for _ in range(2):
-        stable.up(Run(B, A, (vote(1, [0, 0, 0]),)))
-    assert stable.votes.not_set() == [C]
-    assert stable.env.drops == {"repeated vote": 1}
-    assert end_turn(stable) == [], "nobody is told anything before C has voted"
-
-
-def test_stb_04_the_same_members_in_a_later_view() -> None:
-    """M22: votes of the old view would make A forget what B does not have in the new one."""
-    later = AgreedView(ViewId(2, A), VIEW.members, VIEW.contacts)
-    stable = layer()
-    install(stable, later)
-    end_turn(stable)
-    stable.up(run_of(A, 1))
-    for voter in (B, C):
-        stable.up(Run(voter, A, (vote(1, [0, 0, 0], view=later),)))
-        stable.up(Run(voter, A, (vote(9, [1, 0, 0], view=VIEW),)))
-    stable.clock.due = True
-    end_turn(stable)
-    assert stable.last is not None and stable.last.purge == [0, 0, 0]
-    assert stable.env.drops == {"old view": 2}
-
-
 def test_votes_of_a_later_view_wait_for_it() -> None:
     later = AgreedView(ViewId(2, A), (A, B), ("a", "b"))
     stable = layer()
@@ -355,18 +327,6 @@ def test_nothing_is_said_before_the_first_view() -> None:
 
 
 # -- suspension
-
-
-def test_stb_i4_suspended_means_neither_votes_nor_purges_and_ends_by_itself() -> None:
-    stable = layer(B)
-    end_turn(stable)
-    stable.suspend(10 * SECOND)
-    stable.up(run_of(A, 1))
-    stable.up(Run(A, None, (StabilityMsg(VIEW.id, 1, [1, 0, 0], [1, 0, 0], [2, 1, 1], [1, 1, 1]),)))
-    assert advance(stable, 10 * SECOND - 1) == []
-    assert stable.last is None and stable.env.drops == {"stability while suspended": 1}
-    ((dest, head),) = advance(stable, 10 * SECOND + 1)
-    assert dest == A and isinstance(head, Vote) and head.delivered == [1, 0, 0]
 
 
 def test_a_suspended_coordinator_tells_nobody_until_it_resumes() -> None:
@@ -450,108 +410,6 @@ def quiet(world: World) -> None:
         assert process.delivered == world[names[0]].delivered
 
 
-def test_stb_01_by_bytes_alone() -> None:
-    world = World("ABC", config=Config(stable_bytes=10_000, stable_period=3_600 * SECOND, stable_runs=1_000))
-    world.install("ABC", 1)
-    world.run(SECOND)
-    for _ in range(10):
-        world["B"].top.accept(b"x" * 5_000)
-        world.end_turn(world["B"])
-    world.run(world.now + 5 * SECOND)
-    for process in world.members.values():
-        assert len(process.delivered["B"]) == 10
-        window = process.nakack.streams.by_name[world["B"].address]
-        assert window.low == window.next > 0
-
-
-def test_stb_05_every_stability_message_is_lost_for_a_while() -> None:
-    world = World("ABC")
-    world.install("ABC", 1)
-    world.run(SECOND)
-    lost = Counter[str]()
-
-    def stability(src: str, dest: str, run: Run) -> bool:
-        lost[type(run.head).__name__] += 1
-        return isinstance(run.head, StabilityMsg)
-
-    world.lose_if = stability
-    for number in range(50):
-        world.send("B", number)
-        world.run(world.now + 20_000)
-    assert lost["StabilityMsg"] >= 3
-    stored = world["B"].nakack.gauges()["stored"]
-    assert 0 < stored <= 50
-    world.lose_if = lambda src, dest, run: False
-    world.run(world.now + 2 * world.config.stable_backoff_max)
-    assert world["B"].held() == {}, "the next one forgets all of it"
-    world.settle()
-    quiet(world)
-
-
-def test_a_lost_vote_costs_a_period() -> None:
-    world = World("ABC")
-    world.install("ABC", 1)
-    world.run(SECOND)
-    lost: list[int] = []
-
-    def first_vote_of_b(src: str, dest: str, run: Run) -> bool:
-        if src == "B" and isinstance(run.head, Vote) and not lost:
-            lost.append(world.now)
-            return True
-        return False
-
-    world.lose_if = first_vote_of_b
-    world.send("A", 1)
-    world.run(world.now + 3 * world.config.stable_period)
-    assert lost
-    assert world["A"].held() == {}
-
-
-def test_stb_09_votes_to_one_and_one_message_to_all() -> None:
-    names = [chr(code) for code in (*range(65, 91), *range(97, 121))]
-    world = World("".join(names))
-    view = AgreedView(
-        ViewId(1, world["A"].address), tuple(world[name].address for name in names), tuple(name for name in names)
-    )
-    sent = Counter[str]()
-
-    def count(src: str, dest: str, run: Run) -> bool:
-        sent[f"{type(run.head).__name__} to {'A' if dest == 'A' else 'others'}"] += 1
-        return False
-
-    world.lose_if = count
-    for name in names:
-        world.install_at(name, view)
-    world.run(SECOND)
-    expected = {"Vote to A": 49, "StabilityMsg to others": 49}
-    assert sent == expected
-    sent.clear()
-    world.send("B", 1)
-    world.settle()
-    assert {kind: n for kind, n in sent.items() if "Vote" in kind or "Stability" in kind} == expected
-
-
-def test_until_stable_is_told_to_the_origin_alone_when_all_have_it() -> None:
-    """RSVP-01: five nodes, the first transmission is lost on the way to one of them."""
-    world = World("ABCDE")
-    world.install("ABCDE", 1)
-    world.run(SECOND)
-    lost: list[str] = []
-
-    def to_d(src: str, dest: str, run: Run) -> bool:
-        if dest == "D" and isinstance(run.head, Data) and not lost:
-            lost.append(src)
-            return True
-        return False
-
-    world.lose_if = to_d
-    world.send("B", 1)
-    while Reached(2, 2) not in world["B"].told:
-        assert Reached(2, 2) not in world["B"].told and world.now < MINUTE
-        world.run(world.now + 1_000)
-    assert lost and all(process.numbers("B") == [1] for process in world.members.values())
-
-
 def test_the_coordinator_finds_a_tail_that_it_lacks_itself() -> None:
     """A lost B's last run and all that B announces; C voted that it exists."""
     world = World("ABC")
@@ -612,19 +470,6 @@ def test_after_any_disorder_all_have_all_and_nothing_is_left(
     world.run(world.now + MINUTE)
     assert world.frames_sent == sent
     assert all(process.stack.wake() == NEVER for process in world.members.values())
-
-
-def test_one_seed_is_one_history() -> None:
-    def history() -> list[object]:
-        world = World("ABC", seed=7, network=Network(loss=0.2, repeat=0.2, delay_max=20_000))
-        world.install("ABC", 1)
-        for number in range(30):
-            world.send("ABC"[number % 3], number)
-            world.run(world.now + 7_000)
-        world.settle()
-        return [process.records for process in world.members.values()]
-
-    assert history() == history()
 
 
 def test_whoever_leaves_by_time_votes_no_more() -> None:

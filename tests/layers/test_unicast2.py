@@ -42,41 +42,6 @@ def layer(talk: Conversation, name: str) -> Unicast2:
     return unicast2
 
 
-# -- scenarios in numbers
-
-
-def test_uni_01_a_hundred_one_way_and_fifty_the_other() -> None:
-    talk = conversation("A B")
-    talk.do("flood A B 100 a")
-    talk.do("flood B A 50 b")
-    lines = talk.do("run 1s")
-    assert got(lines, "B") == [f"a{n}" for n in range(100)]
-    assert got(lines, "A") == [f"b{n}" for n in range(50)]
-    assert talk.do("show") == ["A holds nothing", "B holds nothing"]
-
-
-def test_uni_14_ten_thousand_to_oneself_in_order() -> None:
-    talk = conversation("A")
-    payload = "x" * 1_000
-    lines = talk.do(f"flood A A 10000 {payload}")
-    assert got(lines, "A") == [f"{payload}{n}" for n in range(10_000)]
-    assert talk.do("show") == ["A holds nothing"]
-
-
-def test_uni_23_four_members_send_five_to_each() -> None:
-    talk = conversation("A B C D")
-    lines = []
-    for src in "ABCD":
-        for dest in "ABCD":
-            lines += talk.do(f"flood {src} {dest} 5 {src}")
-    lines += talk.do("run 1s")
-    for dest in "ABCD":
-        received = got(lines, dest)
-        assert len(received) == 20
-        for src in "ABCD":
-            assert [one for one in received if one[0] == src] == [f"{src}{n}" for n in range(5)]
-
-
 # -- what it costs
 
 
