@@ -1,8 +1,8 @@
 """All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
 
-Seven pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
+Eight pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
 commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark, of planted bugs,
-of the simulator, and of layers and scenarios.  Parts of about the same work leave no core idle at the end.
+of the simulator, of scenarios, and of layers and drivers.  So no core is idle until nearly the end.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.
@@ -28,7 +28,8 @@ BESIDE: Final = {
     "audit": ("pipeline",),
     "mutants": ("mutants", "house", "exhaustive"),
     "simulator": ("sim",),
-    "layers": ("scenarios", "layers", "core", "wire", "journal"),
+    "scenarios": ("scenarios",),
+    "layers": ("layers", "core", "wire", "journal", "drivers"),
 }
 """The folders of the parts whose output comes at the end. Every other folder, new ones too, is of the first part."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")

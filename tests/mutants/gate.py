@@ -92,7 +92,7 @@ def read(file: Path) -> list[Mutant]:
 
 def copy_source(source: Path) -> None:
     """Put a copy of the product's source at `source`."""
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("*.pyc.*", "data"))
 
 
 def hunt(mutant: Mutant, schedules: int, jobs: int) -> Hunt:
