@@ -183,6 +183,36 @@ def test_pieces_to_one_live_on_across_views() -> None:
     assert [item.body for item in given(one) if isinstance(item, Run)] == [large(1, 4).body]
 
 
+@pytest.mark.parametrize(("together", "again"), [((A, B), []), ((A,), [1, 2, 3, 4])])
+def test_pieces_begin_again_to_a_receiver_that_comes_from_another_view(
+    together: tuple[Address, ...], again: list[int]
+) -> None:
+    """There A was an outsider: B may have forgotten the pieces, and A does not know which ones arrived."""
+    one = viewed(A, B)
+    one.down(large(1, 10, B))
+    assert [index for _, index, _ in left(one)] == [1, 2, 3, 4]
+    one.up_event(NewView(AgreedView(ViewId(2, A), (A, B), ("x:1",) * 2), ViewId(1, A), together, (), (), True, None))
+    assert [index for _, index, _ in left(one)] == again
+    one.on_pieces_here(PiecesHere(1, 4, True), B)
+    assert [index for _, index, _ in left(one)] == [5, 6, 7, 8]
+
+
+def test_pieces_of_an_origin_that_comes_back_are_forgotten_if_no_more_arrive() -> None:
+    """A gave the message up while B was outside its view, and B did not hear of that."""
+    one = viewed(A, B, me=B)
+    pieces = pieces_of(large(1, 10), A)
+    to_b = [Run(A, B, (), A, piece.first, piece.index, piece.count, piece.body) for piece in pieces]
+    arrives(one, to_b[:2], stream=None)
+    view(one, B, number=2)
+    view(one, A, B, number=3)
+    assert one.gauges()["collected_bytes"] > 0
+    one.env.now = one.wake
+    one.timer()
+    assert one.gauges()["collected_bytes"] == 0
+    arrives(one, to_b[:2], stream=None)
+    assert one.wake == NEVER, "pieces of a member are awaited for as long as it is one"
+
+
 def test_what_a_receiver_will_not_get_is_reported() -> None:
     one = viewed(A, B, C)
     for run in (large(2, 10, B), small(3, B)):

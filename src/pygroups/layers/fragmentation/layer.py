@@ -281,7 +281,8 @@ class Fragmentation(Layer):
             self._give_up(peer, range(0))
 
     def _install(self, event: NewView) -> None:
-        """Drop the pieces of multicasts of the previous view."""
+        """Drop the pieces of multicasts of the previous view.  Also begin again with the messages to single members
+        that come from another view: there this member was an outsider, whose pieces may be forgotten."""
         members = event.view.members
         self.blocked = False
         self.receivers = tuple(member for member in members if member != self.env.me)
@@ -289,15 +290,21 @@ class Fragmentation(Layer):
         self.freed = {dest: freed for dest, freed in self.freed.items() if dest in members}
         for dest in [dest for dest in self.outgoing if dest is not None and dest not in members]:
             self._give_up(dest, range(0))
+        for dest in [dest for dest in self.outgoing if dest is not None and dest not in event.transitional]:
+            self._begin_again(self.outgoing[dest])
+            self._go_on(dest)
         box = self.outgoing.get(None)
         if box is not None:
-            if box.sent:
-                self.env.count("payloads sent again from their first piece")
-            box.begin_again()
+            self._begin_again(box)
             if any(gap.origin == self.env.me and gap.next > box.run.first for gap in event.gaps):
                 self._finished(None)  # another subgroup has delivered the whole message
             else:
                 self._go_on(None)
+
+    def _begin_again(self, box: Outgoing) -> None:
+        if box.sent:
+            self.env.count("payloads sent again from their first piece")
+        box.begin_again()
 
     def _give_up(self, dest: Address, numbers: range) -> None:
         """Report the messages that `dest` will not get to the application: `numbers`, and all that are queued here."""

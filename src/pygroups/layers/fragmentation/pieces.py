@@ -81,10 +81,11 @@ class Outgoing:
 class PartialMessage:
     """The beginning of a message: the pieces of it that have arrived."""
 
-    __slots__ = ("bodies", "first", "heard_at", "size")
+    __slots__ = ("bodies", "first", "heard_at", "outside", "size")
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, outside: bool) -> None:
         self.first = first
+        self.outside = outside  # its origin is or was outside the view since the first piece
         self.heard_at = 0  # when the last piece arrived
         self.bodies: list[bytes] = []
         self.size = 0

@@ -49,7 +49,7 @@ class Collecting:
         key = (run.origin, run.dest is not None and run.stream is None)
         if run.index == 1:
             self._make_room(run.origin)
-            self.incoming[key] = PartialMessage(run.first)
+            self.incoming[key] = PartialMessage(run.first, self._is_outside(run.origin))
         message = self.incoming.get(key)
         if message is None or message.first != run.first or len(message.bodies) + 1 != run.index:
             self.env.drop("piece out of place")
@@ -77,10 +77,13 @@ class Collecting:
 
     # -- origins outside the view
 
+    def _is_outside(self, origin: Address) -> bool:
+        return origin not in self.receivers and origin != self.env.me
+
     def _make_room(self, origin: Address) -> None:
         """Drop pieces to make room.  The last message of a leaver may come from outside the view, and only a few such
         messages are collected at once."""
-        if origin in self.receivers or origin == self.env.me:
+        if not self._is_outside(origin):
             return
         outside = self._of_outsiders()
         if len(outside) >= OUTSIDERS_MAX:
@@ -89,17 +92,20 @@ class Collecting:
         self.layer.wake_at(self.env.now + self.env.config.leave_timeout)
 
     def _of_outsiders(self) -> list[tuple[Address, bool]]:
-        return [key for key in self.incoming if key[0] not in self.receivers and key[0] != self.env.me]
+        return [key for key, message in self.incoming.items() if message.outside]
 
     def install(self, receivers: tuple[Address, ...]) -> None:
         """Drop the pieces of multicasts of the previous view."""
         self.receivers = receivers
         self.incoming = {key: message for key, message in self.incoming.items() if key[1]}
+        for origin, message in ((key[0], message) for key, message in self.incoming.items()):
+            message.outside = message.outside or self._is_outside(origin)
         if self._of_outsiders():
             self.layer.wake_at(self.env.now + self.env.config.leave_timeout)
 
     def forget_the_silent(self) -> None:
-        """Forget the messages of outsiders that send no further piece: these origins have crashed."""
+        """Forget the messages of outsiders that send no further piece: these origins have crashed, or have given the
+        message up, and the word of that was lost.  An origin that comes back into the view begins again."""
         config, grouped = self.env.config, MEMBERSHIP in self.env.services
         patience = config.leave_timeout if grouped else 2 * config.connection_age
         for key in self._of_outsiders():
