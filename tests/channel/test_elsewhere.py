@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from pygroups.channel.sending.missing import Missing
 
 from pygroups import Channel, DeliveredElsewhere, Event, Gap, Message
+from pygroups.channel.sending.missing import Missing
 from pygroups.core.limits import GAPS_MAX
 from pygroups.layers.sequencer import Sequencer
 from pygroups.testing import Group
