@@ -21,6 +21,7 @@ from pygroups.core.events import Event
 from pygroups.core.limits import MILLISECOND, SECOND
 
 from ..book import Reach
+from ..contacts import Contact
 from ..hello import CLOSING
 from . import dialer
 from .dialer import PROOFS, Dialer, DialResult
@@ -38,7 +39,7 @@ class PeerConnectionNetwork(dialer.DialerNetwork, Protocol):
     def queued(self, peer: Address, more: int) -> None:
         """The queue of the connection to `peer` has `more` bytes more; a negative number: fewer."""
 
-    def answered_at(self, peer: Address, reach: Reach) -> None: ...
+    def answered_at(self, peer: Address, contact: Contact) -> None: ...
     def unacknowledged(self, peer: Address) -> None:
         """The kernel has ended the connection to `peer`, whose machine acknowledged no data for long."""
 
@@ -229,7 +230,7 @@ class PeerConnection:
             self.dialer = Dialer(reaches, self.peer, self.network)
             outcome, sock = await self.dialer.dial()
             if outcome is DialResult.ANSWERED and len(reaches) == 1:
-                self.network.answered_at(self.peer, reaches[0])
+                self.network.answered_at(self.peer, reaches[0].contact)
             if outcome is not DialResult.UNKNOWN or self.network.loop.time() >= self.probe_until:
                 break
             await asyncio.sleep(PROBE_PAUSE)

@@ -15,16 +15,16 @@ from typing import ClassVar, Final
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Incompatible, Lost
 from pygroups.core.errors import UsageError
-from pygroups.core.events import Event
 from pygroups.core.limits import Config
 from pygroups.core.tables import Tables, under
 from pygroups.core.turn import Source
 from pygroups.wire.frame import VERSION
 
-from ..book import Book, Reach
-from ..contacts import Contact, announced, checked_bind, checked_place
+from ..book import Reach
+from ..contacts import Contact, announced, checked_place
 from ..forks import closed_in_children
-from ..hello import LENGTH, NO_GROUP, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
+from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
+from ..network import Network
 from ..no_process import no_process_at
 from ..rate_limited import RateLimitedLog
 from ..sockets import accept_both_versions, patience_ms, resolved
@@ -36,11 +36,12 @@ from .questions import Silence, asked_over_tcp
 QUESTIONS_MAX: Final = 256  # of discovery, at once
 
 
-class TcpNetwork:
+class TcpNetwork(Network):
     """One member's connections.  `receive` is called with each frame, `happened` with Lost, Ended, Answered and
     Dead."""
 
-    lossless = True  # the network reports each loss
+    lossless = True
+    logger = LOGGER
 
     tables: ClassVar[Tables] = {
         "book.hearsay": "contacts",
@@ -65,21 +66,9 @@ class TcpNetwork:
         advertise: str | None = None,
         insecure: bool = False,
     ) -> None:
-        self.me = me
-        self.group = group
-        self.config = config
-        self.bind = checked_bind(bind, insecure=insecure)
-        self.advertise = advertise
-        self.contact = ""  # the address for other members to dial; known after open()
-        self.receive: Callable[[memoryview], None]
-        self.happened: Callable[[Event], None]
-        self.count: Callable[..., None]
-        self.crashed: Callable[[BaseException], None]
-        self.loop: asyncio.AbstractEventLoop
+        super().__init__(me, group, config, bind=bind, advertise=advertise, insecure=insecure)
         self.outgoing: dict[Address, PeerConnection] = {}
         self.questions: set[asyncio.Task[None]] = set()
-        self.warn = RateLimitedLog(LOGGER)
-        self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
         self.door = Door(me, group, config, self.warn)
         self.guests_bytes = 0  # queued for all peers outside the view
 
@@ -124,12 +113,6 @@ class TcpNetwork:
             connection.close()
         self.outgoing = {}
         self.door.close()
-
-    async def drain(self, seconds: float) -> None:
-        """Wait until the kernel has accepted all frames, at most `seconds`."""
-        end = self.loop.time() + seconds
-        while self.waiting_bytes() and self.loop.time() < end:
-            await asyncio.sleep(0.001)
 
     def waiting_bytes(self) -> int:
         """The bytes that the kernel has not accepted yet, for all peers."""
@@ -256,10 +239,6 @@ class TcpNetwork:
         self.happened(Answered(dialer.found))
         return dialer.found
 
-    def knows(self, peer: Address) -> bool:
-        """Whether some contact of `peer` is known."""
-        return peer == self.me or self.book.knows(peer)
-
     def has_room(self, connection: PeerConnection, size: int) -> bool:
         """Whether `size` more bytes may wait for a peer.  The peers outside the view share the limit of one."""
         is_guest = connection.peer not in self.door.members
@@ -269,11 +248,6 @@ class TcpNetwork:
         """The connection to `peer` has so many more bytes in its queue."""
         if peer not in self.door.members:
             self.guests_bytes += more
-
-    def answered_at(self, peer: Address, reach: Reach) -> None:
-        """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""
-        if self.group.startswith(NO_GROUP):
-            self.learn({peer: str(reach.contact)}, Source.DIRECTORY)
 
     def unacknowledged(self, peer: Address) -> None:
         """Log a peer that is heard, and whose machine has acknowledged no data for so long that the kernel has ended
@@ -285,14 +259,6 @@ class TcpNetwork:
                 "the path may drop large packets (a VPN, a firewall that drops ICMP)"
             )
             self.warn.warning("unacknowledged", text, peer, patience_ms(self.config) // 1000)
-
-    def hello(self, peer: Address | None) -> Hello:
-        """The hello for `peer`."""
-        return Hello(VERSION, self.group, self.me, self.contact, peer)
-
-    def reaches(self, peer: Address) -> list[Reach]:
-        """The contacts at which to dial `peer`."""
-        return self.book.reaches(peer)
 
     def unreachable(self, contact: Contact) -> str:
         """The reason why no frame of this member can arrive at `contact`: none, because a connection can begin at any
@@ -310,9 +276,6 @@ class TcpNetwork:
         self.warn.warning("by peer", "%s refuses the connection of this member: %r", who, answer.refusal)
         if answer.version != VERSION and peer is not None:
             self.happened(Incompatible(peer, answer.refusal))
-
-    def _count(self, what: str) -> None:
-        self.count(what)
 
     # -- from the door
 

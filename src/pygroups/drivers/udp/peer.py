@@ -43,7 +43,7 @@ class UdpPeerNetwork(Protocol):
         """The numeric addresses to send to; no address while a name is looked up, or if the lookup failed."""
 
     def send_hello(self, peer: Address, place: SocketAddress, nonce: bytes) -> None: ...
-    def answered_at(self, peer: Address, place: SocketAddress) -> None: ...
+    def answered_at(self, peer: Address, contact: Contact) -> None: ...
     def refused(self, peer: Address, answer: Welcome) -> None: ...
 
 
@@ -152,7 +152,7 @@ class UdpPeer:
         if welcome.listener == self.peer and not welcome.refusal:
             report = self.asking or self.dead
             if self.places.get(place) is False:
-                self.network.answered_at(self.peer, place)
+                self.network.answered_at(self.peer, Contact(*place))
             self.known, self.ended, self.dead = True, False, False
             if place != self.answered_from:
                 self.answered_from, self.current = place, False

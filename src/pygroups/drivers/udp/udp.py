@@ -15,7 +15,6 @@ from typing import ClassVar, Final
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Incompatible
 from pygroups.core.errors import NotSent, PeerError, UsageError
-from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.tables import Tables, under
 from pygroups.core.turn import Source
@@ -23,9 +22,9 @@ from pygroups.drivers.udp.datagrams import PARTS_MAX, UNFINISHED_COST
 from pygroups.drivers.udp.sockets import DATAGRAM_READ
 from pygroups.wire.frame import VERSION
 
-from ..book import Book, Reach
-from ..contacts import Contact, announced, checked_bind, checked_place, parse_contact
-from ..hello import LENGTH, NO_GROUP, DiscoveryQuestion, DiscoveryReply, Hello, Welcome, encoded, welcome
+from ..contacts import Contact, announced, checked_place, parse_contact
+from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, Hello, Welcome, encoded, welcome
+from ..network import Network
 from ..rate_limited import RateLimitedLog
 from ..sockets import SocketAddress, resolved
 from .contact_search import ContactSearch
@@ -42,13 +41,14 @@ CANNOT_ANSWER: Final = "this member cannot send to the joiner:"  # begins the re
 OTHER_VERSION_OF_IP: Final = "peers whose address has another version of IP"
 
 
-class UdpNetwork:
+class UdpNetwork(Network):
     """The datagrams of one member.  `receive` is called with each frame, `happened` with Ended, Answered and Dead.
 
     `to_all`: an IP multicast address and port, or None.  A frame for more than one member goes to this address, once.
     """
 
     lossless = False  # a lost datagram is not reported
+    logger = LOGGER
 
     tables: ClassVar[Tables] = {
         "book.hearsay": "contacts",
@@ -95,21 +95,9 @@ class UdpNetwork:
         insecure: bool = False,
         to_all: Contact | None = None,
     ) -> None:
-        self.me = me
-        self.group = group
-        self.config = config
-        self.bind = checked_bind(bind, insecure=insecure)
-        self.advertise = advertise
+        super().__init__(me, group, config, bind=bind, advertise=advertise, insecure=insecure)
         self.to_all = to_all
-        self.contact = ""  # the address to which other members send; known once the socket is bound
-        self.receive: Callable[[memoryview], None]
-        self.happened: Callable[[Event], None]
-        self.count: Callable[..., None]
-        self.crashed: Callable[[BaseException], None]
-        self.loop: asyncio.AbstractEventLoop
-        self.warn = RateLimitedLog(LOGGER)
-        self.book = Book(me, config.contacts_max, insecure=insecure, count=self._count)
-        self.joiner = Joiner(config.receive_bytes, self._count)
+        self.joiner = Joiner(config.receive_bytes, lambda what: self.count(what))
         self.datagrams = Datagrams(self)
         self.asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None = (
             None  # the questions of discovery
@@ -154,12 +142,6 @@ class UdpNetwork:
             lookup.cancel()
         self.datagrams.close()
         self.peers, self.by_incarnation = {}, {}
-
-    async def drain(self, seconds: float) -> None:
-        """Wait until the kernel has accepted all datagrams, at most `seconds`."""
-        end = self.loop.time() + seconds
-        while self.waiting_bytes() and self.loop.time() < end:
-            await asyncio.sleep(0.001)
 
     def waiting_bytes(self) -> int:
         """The bytes that the kernel has not accepted yet, for all peers."""
@@ -229,10 +211,6 @@ class UdpNetwork:
         self.happened(Answered(peer))
         return peer
 
-    def knows(self, peer: Address) -> bool:
-        """Whether some contact of `peer` is known."""
-        return peer == self.me or self.book.knows(peer)
-
     def _peer(self, peer: Address) -> UdpPeer:
         state = self.peers.get(peer)
         if state is None:
@@ -251,10 +229,6 @@ class UdpNetwork:
             self.disconnect(guest)
 
     # -- for the states of the peers
-
-    def reaches(self, peer: Address) -> list[Reach]:
-        """The contacts at which `peer` may listen."""
-        return self.book.reaches(peer)
 
     def places_of(self, contact: Contact) -> list[SocketAddress]:
         """The numeric addresses of a contact that the socket can send to.  A name is looked up in a task, and has no
@@ -299,13 +273,7 @@ class UdpNetwork:
 
     def send_hello(self, peer: Address | None, place: SocketAddress, nonce: bytes) -> None:
         """Ask `peer` for an answer, and send it the contact of this member."""
-        hello = Hello(VERSION, self.group, self.me, self.contact, peer)
-        self.datagrams.give([QUESTION + nonce + encoded(hello)[LENGTH.size :]], place)
-
-    def answered_at(self, peer: Address, place: SocketAddress) -> None:
-        """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""
-        if self.group.startswith(NO_GROUP):
-            self.learn({peer: str(Contact(*place))}, Source.DIRECTORY)
+        self.datagrams.give([QUESTION + nonce + encoded(self.hello(peer))[LENGTH.size :]], place)
 
     def refused(self, peer: Address, answer: Welcome) -> None:
         """`peer` refuses the messages of this member."""
@@ -313,9 +281,6 @@ class UdpNetwork:
         self.warn.warning("by peer", "%s refuses the messages of this member: %r", peer, answer.refusal)
         if answer.version != VERSION or answer.refusal.startswith(CANNOT_ANSWER):
             self.happened(Incompatible(peer, answer.refusal))
-
-    def _count(self, what: str) -> None:
-        self.count(what)
 
     # -- questions of discovery
 
