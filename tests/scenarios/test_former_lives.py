@@ -225,6 +225,24 @@ def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
 
 
 @BOTH
+def test_what_an_ended_process_told_of_a_folder_is_passed_on(profile: str) -> None:
+    """All end.  A and C are back, and C tells that its former life has ended.  Then C ends again, and its folder is
+    lost: B and the next C learn it from A."""
+    with_folders = majority(profile, 3, folders=1)
+    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+        group.start("A B C")
+        goes_on(group, "A B C")
+        crashed(group, "A B C")
+        group.start("A C")
+        group.after(5)
+        group.crash("C")
+        del group.world.folders["C"]
+        group.start("B C")
+        goes_on(group, "A B C", 40)
+        group.settles()
+
+
+@BOTH
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
     with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:

@@ -34,7 +34,8 @@ from ..membership import Membership, Phase
 class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
     """To a process that looks for the group: what the folder of the sender shows."""
 
-    ended: Members  # all incarnations of the folder; and the sender, if it gave up its place in the former group
+    ended: Members  # all incarnations of the folder; the sender, if it gave up its place in the former group; and the
+    # members of `view` and of the accepted one that other processes, which may have ended since, have told of
     view: AgreedView | None  # the last view of the last incarnation, without contacts; None: it had none
     accepted: Difference | None  # the next one, if that incarnation accepted it
     asks: bool  # the receiver is to send the same to the sender
@@ -106,7 +107,10 @@ class Rebirth:
         gone = (self.env.me,) if self.given_up else ()
         if life is None:
             return Formerly(gone, None, None, asks, vouched) if vouched or gone else None
-        return Formerly((*life.ended, *gone), life.view, difference_in(life.accepted), asks, vouched)
+        shown = Formerly((*life.ended, *gone), life.view, difference_in(life.accepted), asks, vouched)
+        told = {member: None for one in self.heard.values() for member in one.ended}
+        also = [member for member in missing([shown], ()) if member in told]
+        return msgspec.structs.replace(shown, ended=(*shown.ended, *also)[:MEMBERS_MAX])
 
     def hears(self, members: Iterable[Address]) -> None:
         """These processes are heard, or discovery has found them.  Members of the former group among them are alive."""
