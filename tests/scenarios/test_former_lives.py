@@ -170,8 +170,7 @@ def test_processes_that_never_learned_the_first_view_have_ended(profile: str) ->
 def test_a_process_that_never_learned_the_first_view_lives(profile: str, unheard: str) -> None:
     """All that installed the first view end, and are back.  C, which is named in it, lives, and has accepted the view
     or not even that: it gives up its place, and the group is born anew."""
-    with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
         group.drop("Call")
         group.start("A B C")
         group.after(1)  # now all know each other
@@ -201,8 +200,7 @@ def test_a_process_that_never_learned_the_first_view_lives(profile: str, unheard
 def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
     """A and B install a view with C, and both end before C has it.  They are back: C gives up its place, and an
     installation that arrives late has no effect."""
-    with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
         group.start("A B")
         goes_on(group, "A B")
         sent = group.watch("Install", dest="C")
@@ -228,8 +226,7 @@ def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
 def test_what_an_ended_process_told_of_a_folder_is_passed_on(profile: str) -> None:
     """All end.  A and C are back, and C tells that its former life has ended.  Then C ends again, and its folder is
     lost: B and the next C learn it from A."""
-    with_folders = majority(profile, 3, folders=1)
-    with scenario("A B C", profile=with_folders, application=Notified, formed=False, **QUICK) as group:
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
         group.start("A B C")
         goes_on(group, "A B C")
         crashed(group, "A B C")
