@@ -30,13 +30,16 @@ def test_every_option_is_in_the_table() -> None:
 
 
 def test_every_limit_is_in_the_table_with_its_default() -> None:
-    units = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
+    units = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "s": 1, "%": 0.01, "messages": 1}
     table = {cells[0].strip("`"): cells[1].split() for cells in rows("Config")}
     assert list(table) == [name for name in Config.__struct_fields__ if name != "internal"]
     words = {"journal_keep": ["all"], "on_journal_lost": ['`"continue"`'], "slow_policy": ['`"wait"`']}
+    words |= {"gossip_interval": ["drawn"], "dynamic": ["`True`"]}
+    words |= {name: ["`False`"] for name in ("use_mcast_for_gossip", "late_join_handler", "catch_up")}
     assert {name: cells for name, cells in table.items() if len(cells) == 1} == words
     assert Config().journal_keep is None and Config().on_journal_lost == "continue"
-    assert Config().slow_policy == "wait"
+    assert Config().slow_policy == "wait" and Config().gossip_interval is None and Config().dynamic
+    assert not (Config().use_mcast_for_gossip or Config().late_join_handler or Config().catch_up)
     for name, (number, unit) in [(name, cells) for name, cells in table.items() if name not in words]:
         assert float(number) * units[unit] == getattr(Config(), name), name
 

@@ -75,7 +75,6 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
 @pytest.mark.parametrize(
     "options",
     [
-        {"profile": "gossip"},
         {"secret": b"s"},
     ],
 )

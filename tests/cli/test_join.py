@@ -362,7 +362,6 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
         (("--journal", ""), "--journal '' names no folder: give the path of a folder"),
         (("--discovery", "dns:x"), "names no address that a process can listen on: write dns:name:port"),
         (("--discovery", "dir:/x", "--discovery", "dir:/y"), "names two folders with dir:"),
-        (("--profile", "gossip"), "profile 'gossip' is not built yet"),
     ],
 )
 def test_wrong_calls_are_one_line(arguments: tuple[str, ...], sentence: str) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.errors import UsageError
-from pygroups.core.limits import BODY_MAX, ENTRY_BYTES, FRAME_FILL, FRAME_MAX, LIMIT_MAX, MARKS_MAX, MEMBERS_MAX, Config
+from pygroups.core.limits import (
+    BODY_MAX,
+    ENTRY_BYTES,
+    FLAGS,
+    FRAME_FILL,
+    FRAME_MAX,
+    LIMIT_MAX,
+    MARKS_MAX,
+    MEMBERS_MAX,
+    Config,
+)
 from pygroups.drivers.tcp.door import READ_BYTES
 
 FIELDS = Config.__struct_fields__
@@ -15,10 +25,18 @@ def test_the_defaults_are_accepted() -> None:
     assert Config() == Config(**{name: getattr(Config(), name) for name in FIELDS})
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("name", [name for name in FIELDS if name not in FLAGS])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, None, "5", float("nan")])
 def test_what_is_no_positive_whole_number_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(UsageError, match=rf"config {name}=.*must be a positive whole number"):
+        Config(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("value", [2, -1, 0.5, True, None, "1"])
+def test_a_flag_is_0_or_1(name: str, value: object) -> None:
+    assert getattr(Config(**{name: 1}), name) == 1
+    with pytest.raises(UsageError, match=rf"config {name}=.*must be 0 or 1"):
         Config(**{name: value})  # type: ignore[arg-type]
 
 
@@ -51,7 +69,8 @@ def test_a_config_does_not_change() -> None:
 
 def test_only_what_must_agree_is_in_the_fingerprint() -> None:
     base = Config().fingerprint()
-    differing = {name for name in FIELDS if Config(**{name: getattr(Config(), name) - 1}).fingerprint() != base}
+    numbers = [name for name in FIELDS if name not in FLAGS]
+    differing = {name for name in numbers if Config(**{name: getattr(Config(), name) - 1}).fingerprint() != base}
     assert differing == {"run_bytes", "payload_max", "window", "heartbeat_all", "heartbeat_neighbors"}
 
 

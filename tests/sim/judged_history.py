@@ -123,6 +123,12 @@ class Telling:
                 gaps.append(Gap(origin_of(fields), fields["first"], fields["count"], have))
         event.gaps = tuple(gaps)
 
+    def on_gap(self, record: Record, member: Address) -> None:
+        """Where views are hints, a judge hears of a gap by itself."""
+        fields = record.fields
+        have = tuple(map(parsed, fields.get("members") or ()))
+        self.judge.gap_announced(member, Gap(origin_of(fields), fields["first"], fields["count"], have))
+
     def left_by(self, side: list[str], number: int) -> ViewId:
         """The view of the first member of a side before the view of this number; one that never was without any."""
         views = [step.view for step in self.history.story if step.kind == "view" and step.life.address in side[:1]]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pygroups.core.limits import RUN_COST, UNREAD_EVENTS_MAX, WINDOW_RUNS, Config
 from pygroups.core.tables import sizes, valued
 from pygroups.drivers.tcp.door import READ_BYTES
+from pygroups.layers.pbcast.store import LATE_BUFFER
 
 ENTRY_COST: Final = 256  # the most memory of an entry that is a mark, a time or a contact, without its key's text
 NUMBER_COST: Final = 40  # of a number in a list
@@ -17,11 +18,12 @@ PEER_TABLES: Final = 10  # of UNICAST2, FLOW_CONTROL, FAILURE, the top, and the 
 OTHER: Final = 4 << 20  # counters, warnings, membership, earlier views
 
 
-def memory(config: Config, members: int) -> dict[str, int]:
+def memory(config: Config, members: int, *, gossips: bool = False) -> dict[str, int]:
     """The most bytes that each kind of thing can take at one member, in a view of `members`.
 
     A *window* is the unread multicasts of one member: its bytes, and the cost of its runs.  Bodies that several layers
-    keep are counted for each of them, although these layers share the bytes.
+    keep are counted for each of them, although these layers share the bytes.  With `gossips` the members keep messages
+    for others, within limits of bytes.
     """
     window = config.window + config.run_bytes + WINDOW_RUNS * RUN_COST
     everybody = members * window
@@ -32,6 +34,7 @@ def memory(config: Config, members: int) -> dict[str, int]:
         "kept for retransmission": everybody,
         "held back by a view change": 2 * everybody,  # in FLUSH, and in STABLE
         "waiting for their order": everybody + window,  # at the coordinator; own multicasts in the forward-table
+        **({"kept for others": 2 * max(config.gossip_buffer, LATE_BUFFER)} if gossips else {}),
         "of later views": 2 * later,  # in NAKACK, and in SEQUENCER
         "to single members": 2 * everybody,  # sent and not acknowledged; received before an earlier one
         "unread": 2 * everybody + config.queue_max,  # multicasts and messages to this member alone

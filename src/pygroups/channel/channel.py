@@ -32,8 +32,9 @@ class Channel:
 
     `profile`: "total" (one order for all members, the default), "fifo" (the order of each sender), "uniform" or
     "uniform-fifo" (the same two, with views that a majority decides: what any member delivered, all survivors of the
-    majority deliver), "total1999" (as total, by the protocol of 1999 over datagrams), or "unicast": two processes
-    without a group, opened with `Channel(None, profile="unicast")`; see `send`.
+    majority deliver), "total1999" (as total, by the protocol of 1999 over datagrams), "gossip" (for many processes:
+    with high probability, and gaps are announced), or "unicast": two processes without a group,
+    opened with `Channel(None, profile="unicast")`; see `send`.
     Guide: docs/guides/choosing-a-profile.md.  `name`: the member's name,
     unique in the group; by default made from the host name and the process id, with random characters if the process id
     is below 1,000.  `bind`: the address to listen on, `host:port`, by default a free port of 127.0.0.1; an address

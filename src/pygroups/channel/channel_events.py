@@ -75,7 +75,8 @@ class MergeView(View, frozen=True):
 class Gap(Event, frozen=True):
     """The `count` messages of `sender` from number `first` on were delivered by other members and never come here.
 
-    The event follows a MergeView.  `subgroup` are the members of the side that is ahead that delivered the messages;
+    The event follows a MergeView; in the profile `gossip` it comes at any time, without a `subgroup`, when no member
+    sends the messages any more.  `subgroup` are the members of the side that is ahead that delivered the messages;
     () if none of these is in this view.  A member that has the messages with its state only, because it joined after
     them, is not named.  `sender` can be this member: then the other side delivered messages of this member that its own
     side did not.

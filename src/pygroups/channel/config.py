@@ -68,10 +68,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     on_journal_lost: str = "continue"  # without a journal, or "leave" the group
     slow_policy: str = "wait"  # for a member that reads nothing, or "exclude" it after `slow_timeout`
     slow_timeout: float = 30.0  # time without progress in a full window; `slow_policy` applies after it
+    gossip_interval: float | None = None  # profile `gossip`: time between two gossips of a member, with dynamic=False
+    dynamic: bool = True  # the time to the next gossip is drawn, from 0 to 2 * desired_avg_gossip * members
+    desired_avg_gossip: float = _seconds("desired_avg_gossip")  # time between two gossips that a member receives
+    use_mcast_for_gossip: bool = False  # each gossip goes to all members at once, and not to a random subset
+    subset: float = 0.3  # the share of the members that get a gossip from one member, of at most four members
+    lag: int = _DEFAULT.lag  # messages of each sender that are kept although all members have them
+    late_join_handler: bool = False  # this member keeps messages longer, for members that come late or come back
+    catch_up: bool = False  # when it joins, this member begins with the messages that others still hold
+    gossip_rate: int = _DEFAULT.gossip_rate  # the most bytes a second that this member sends to all
     internal: Limits = _DEFAULT
 
     def __post_init__(self) -> None:
-        for name in (*TIMES, "slow_timeout"):
+        for name in (*TIMES, "slow_timeout", "desired_avg_gossip"):
             _check_time(name, getattr(self, name))
         if self.heartbeat >= self.heartbeat_timeout:
             raise UsageError(
@@ -84,9 +93,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             if getattr(self, name) not in words:
                 one, other = words
                 raise UsageError(f"config {name}={getattr(self, name)!r} is not known: use {one!r} or {other!r}")
+        self._check_gossip()
         limits = self.limits()
         if limits.link_bytes < limits.window:
             raise UsageError(f"config link_bytes={self.link_bytes:,} must be at least window={self.window:,}")
+
+    def _check_gossip(self) -> None:
+        for name in ("dynamic", "use_mcast_for_gossip", "late_join_handler", "catch_up"):
+            if not isinstance(getattr(self, name), bool):
+                raise UsageError(f"config {name}={getattr(self, name)!r} must be True or False")
+        share = self.subset
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.001 <= share <= 1:
+            raise UsageError(f"config subset={share!r} must be a share of the members, from 0.001 to 1")
+        if self.gossip_interval is not None:
+            _check_time("gossip_interval", self.gossip_interval)
+            if self.dynamic:
+                raise UsageError(
+                    f"config gossip_interval={self.gossip_interval:g} has no effect with dynamic=True: give "
+                    "dynamic=False, or desired_avg_gossip="
+                )
+        elif not self.dynamic:
+            raise UsageError("config dynamic=False needs gossip_interval=, the seconds between two gossips of a member")
 
     def __repr__(self) -> str:
         """Only the fields that differ from the defaults, so that the few given values are visible."""
@@ -99,7 +126,24 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         excludes = self.slow_policy == "exclude"
         slow = round(self.slow_timeout * SECOND) if excludes else self.internal.slow_exclude
         keep = self.internal.journal_keep if self.journal_keep is None else self.journal_keep
-        return msgspec.structs.replace(self.internal, **sizes, **times, journal_keep=keep, slow_exclude=slow)
+        return msgspec.structs.replace(
+            self.internal, **sizes, **times, **self._gossip(), journal_keep=keep, slow_exclude=slow
+        )
+
+    def _gossip(self) -> dict[str, int]:
+        """The fields that only the profile `gossip` uses, as they differ from `internal`."""
+        given = {
+            "subset": round(self.subset * 1_000),
+            "lag": self.lag,
+            "gossip_rate": self.gossip_rate,
+            "use_mcast_for_gossip": int(self.use_mcast_for_gossip),
+            "late_join_handler": int(self.late_join_handler),
+            "catch_up": int(self.catch_up),
+            "desired_avg_gossip": round(self.desired_avg_gossip * SECOND),
+        }
+        if self.gossip_interval is not None:
+            given["gossip_interval"] = round(self.gossip_interval * SECOND)
+        return {name: value for name, value in given.items() if value != getattr(_DEFAULT, name)}
 
 
 def _changed(config: Config | Limits) -> str:

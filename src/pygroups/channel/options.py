@@ -17,14 +17,17 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
+import msgspec
+
 from pygroups.core.address import checked_name
 from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.fingerprint import fingerprint
+from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.limits import Config as Limits
 from pygroups.core.merge_side import KEEP, OnMerge
 from pygroups.core.merge_side import PRIMARY as PRIMARY_SIDE
-from pygroups.core.services import MEMBERSHIP, MERGING, PRIMARY
+from pygroups.core.services import ANY_SIZE, GOSSIP, MEMBERSHIP, MERGING, PRIMARY, STATE_AT_VIEW
 from pygroups.drivers.contacts import checked_advertise, checked_bind
 from pygroups.drivers.discovery.options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
@@ -85,6 +88,7 @@ class Options:
         _check_journal(self.journal, self.journal_payloads or self.journal_fsync)
         _check_state(self.state)
         _check_on_merge(self.on_merge, self.chosen_profile)
+        _check_hints(self)
         _check_events(self.events, self.state)
         if self.name is not None:
             checked_name(self.name, "member")
@@ -124,7 +128,10 @@ class Options:
     @cached_property
     def limits(self) -> Limits:
         """The limits and timeouts of this member, over this transport."""
-        return self.carrier.limits(_limits(self.config))
+        limits = self.carrier.limits(_limits(self.config))
+        if ANY_SIZE not in self.chosen_profile.services:
+            limits = msgspec.structs.replace(limits, payload_max=limits.run_bytes)
+        return limits
 
     @property
     def leaves_without_journal(self) -> bool:
@@ -284,12 +291,34 @@ def _check_state(state: object) -> None:
             raise UsageError(f"the {name} of state= must be a coroutine function: write it as `async def {name}`")
 
 
+def _check_hints(given: Options) -> None:
+    """Raise UsageError for options that need members who confirm what they have, in a profile where none does."""
+    profile = given.chosen_profile
+    if GOSSIP not in profile.services:
+        return
+    if given.state is not None:
+        raise UsageError(
+            f"state= works only where the members agree on the messages before a view, and profile {profile.name!r} "
+            "has no such views: leave it out, and let a program that joins ask a member for its state"
+        )
+    if _limits(given.config).slow_exclude < NEVER:
+        raise UsageError(
+            f"config slow_policy='exclude' works only where a sender waits for its readers, and in profile "
+            f"{profile.name!r} none does: leave it out"
+        )
+
+
 def _check_on_merge(on_merge: object, profile: Profile) -> None:
     if on_merge == KEEP:
         return
     if MERGING not in profile.services:
         raise UsageError(
             f"on_merge= works only where views merge, and profile {profile.name!r} merges no views: leave it out"
+        )
+    if STATE_AT_VIEW not in profile.services:
+        raise UsageError(
+            f"on_merge= chooses the side whose state all take, and profile {profile.name!r} transfers no state: "
+            "leave it out"
         )
     if isinstance(on_merge, str) or not callable(on_merge):
         known = "use 'keep', 'primary', or a function of the sides that returns one of them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pygroups.core.limits import SECOND
+from pygroups.core.services import GOSSIP
 from pygroups.core.stack import Stack
 
 from . import bounds
@@ -28,7 +29,7 @@ def statistics(session: Session) -> dict[str, Any]:
     options, member, reading = session.options, session.member, session.reading
     env, journal, view = member.stack.env, member.journal, session.view
     members = bounds.crowd(session)
-    memory = bounds.memory(options.limits, members)
+    memory = bounds.memory(options.limits, members, gossips=GOSSIP in env.services)
     if options.rejoin:
         memory["of an excluded incarnation"] = sum(memory.values())
     return {

@@ -26,7 +26,8 @@ class JoinOptions:
     profile
         The guarantees of the group: total (one order for all members), fifo (the order of each sender), uniform (one
         order, and a majority decides each view: what any member delivered, all survivors of the majority deliver),
-        uniform-fifo or total1999 (as total, over datagrams). unicast is for two processes without a group.
+        uniform-fifo or total1999 (as total, over datagrams). gossip is for many processes: messages arrive with high
+        probability, or are announced as gaps. unicast is for two processes without a group.
     to
         Send the lines only to the member with this name. With --profile unicast: to the process at HOST:PORT.
     json
@@ -68,7 +69,7 @@ class JoinOptions:
         ends with exit code 1.
     transport
         tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same. By default tcp, and with --profile
-        total1999 udp.
+        total1999 or gossip udp.
     trace
         Print a line to standard error for each message and each event that passes from one layer of the protocol stack
         to the next.

@@ -38,7 +38,7 @@ class Kind:
     Parameters
     ----------
     profile
-        The profile: total, fifo, uniform, uniform-fifo, total1999, or unicast (processes without a group).
+        The profile: total, fifo, uniform, uniform-fifo, total1999, gossip, or unicast (processes without a group).
     members
         The number of members. By default each seed draws a number.
     minutes

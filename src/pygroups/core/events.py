@@ -72,7 +72,7 @@ class Gone(Event):
 
 class Gap(Event):
     """Up, part of NewView, and from the top to the application: messages that members of another subgroup delivered
-    before a merge, and that this member never delivers."""
+    before a merge, and that this member never delivers.  Up, pbcast to top: messages that no member sends any more."""
 
     origin: Address
     first: int

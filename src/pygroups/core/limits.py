@@ -33,6 +33,8 @@ RUN_COST: Final = 1 << 10  # the most memory that one kept run takes beside its 
 ENTRY_BYTES: Final = 5  # the most bytes that msgpack adds to a payload
 HELLO_MAX: Final = 8 << 10  # bytes that a connection may send before its peer has identified itself
 
+FLAGS: Final = ("use_mcast_for_gossip", "late_join_handler", "catch_up")  # limits that are 0 or 1
+
 MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
 
@@ -93,6 +95,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     stable_suspend_max: int = 60 * SECOND  # a suspension ends after this time
     future_runs_max: int = 4_096  # runs of a view that is not installed yet; one sender: a quarter of the unordered
     future_bytes: int = 16 << 20  # bytes of runs that wait for their order; one sender: a quarter
+    gossip_interval: int = 1 << 62  # between two gossips of a member; the default draws each pause from the next value
+    desired_avg_gossip: int = 1 * SECOND  # between two gossips that a member receives, on average
+    use_mcast_for_gossip: int = 0  # 1: each gossip goes to all members at once; 0: to a random subset
+    subset: int = 300  # thousandths of the members that get a gossip from one member; never more than four members
+    lag: int = 10  # messages of each sender that are kept although all members have them
+    late_join_handler: int = 0  # 1: this member keeps messages for members that come late, longer: see layers/pbcast
+    catch_up: int = 0  # 1: this member begins, when it joins, with the messages that others still hold
+    gossip_keep: int = 30 * SECOND  # for which a delivered multicast is kept for others
+    gossip_buffer: int = 8 << 20  # bytes of all multicasts that are kept for others, or wait for earlier ones
+    gossip_early_max: int = 1_024  # runs kept beyond a hole, per origin
+    gossip_cache: int = 4_096  # gossips that are remembered, so that each is handled once
+    gossip_queue: int = 100  # gossips and requests that wait in one turn; messages come first
+    gossip_retry: int = 200 * MILLISECOND  # before a message is requested from another member; doubles
+    gossip_patience: int = 20 * SECOND  # after which a message that nobody sends is announced as a gap
+    gossip_rate: int = 4 << 20  # own multicasts, in bytes a second
+    gossip_burst: int = 256 << 10  # the same at once, after a pause
     join_retry: int = 300 * MILLISECOND  # before a joiner asks again; then twice and four times as long
     batch: int = 20 * MILLISECOND  # joins and leaves within this time make one view
     views_per_second: int = 2  # view changes for joins and leaves; a proven suspicion does not wait
@@ -138,6 +156,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
+            if name in FLAGS:
+                if isinstance(value, bool) or value not in (0, 1):
+                    raise UsageError(f"config {name}={value!r} must be 0 or 1")
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
                 raise UsageError(f"config {name}={value!r} must be a positive whole number")
             if value > LIMIT_MAX:

@@ -12,6 +12,7 @@ from typing import Final
 
 FIFO_MULTICAST: Final = "FIFO_MULTICAST"
 GOSSIP: Final = "GOSSIP"
+ANY_SIZE: Final = "ANY_SIZE"
 MARKS: Final = "MARKS"
 MEMBERSHIP: Final = "MEMBERSHIP"
 MERGING: Final = "MERGING"
@@ -20,6 +21,7 @@ STATE_AT_VIEW: Final = "STATE_AT_VIEW"
 TOTAL: Final = "TOTAL"
 UNIFORM: Final = "UNIFORM"
 VIRTUAL_SYNCHRONY: Final = "VIRTUAL_SYNCHRONY"
+WINDOW: Final = "WINDOW"
 
 SERVICES: Final[Mapping[str, str]] = {
     # of the network and of connections
@@ -39,13 +41,14 @@ SERVICES: Final[Mapping[str, str]] = {
     FIFO_MULTICAST: "the multicasts of each sender arrive once and in order, without holes",
     GOSSIP: "multicasts arrive with high probability, in the order of their sender, and a hole is announced",
     MARKS: "the numbers are known up to which all members have delivered and consumed",
+    WINDOW: "an own multicast leaves the window of its sender: when all have consumed it, or when it was sent",
     VIRTUAL_SYNCHRONY: "members that go together into the next view have delivered the same multicasts",
     "BLOCK_AT_VIEW": "no multicast is sent while the view changes",
     TOTAL: "all members of a view deliver multicasts in one order",
     UNIFORM: "what any member delivers, all that continue deliver; runs are held back until all hold them",
     # above them
     "BOUNDED": "a sender waits while its window is full",
-    "ANY_SIZE": "a payload may be larger than a run",
+    ANY_SIZE: "a payload may be larger than a run",
     STATE_AT_VIEW: "a joiner gets the state that belongs to its first view",
 }
 """Every service, with its meaning."""

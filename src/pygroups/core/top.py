@@ -298,6 +298,8 @@ class Top(Layer):
             return
         elif isinstance(event, Blocked | Unblocked):
             self._record_block(event)
+        elif isinstance(event, Gap):
+            self._announce(event)
         self.above.append(event)
         if isinstance(event, NewView) and not event.with_state:
             self.above += event.gaps

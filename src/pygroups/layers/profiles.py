@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 from pygroups.core.fingerprint import fingerprint
 from pygroups.core.layer import Env, Layer, services_of
 from pygroups.core.stack import Codec, Stack
@@ -22,8 +22,11 @@ from .flush import Flush
 from .fragmentation.layer import Fragmentation
 from .gms.layer import Gms
 from .gms.majority.primary import PrimaryGms
+from .hints.layer import Hints
 from .merge2.layer import Merge2
 from .nakack import Nakack
+from .pbcast.layer import Pbcast
+from .rate import Rate
 from .sequencer import Sequencer
 from .stable.layer import Stable
 from .state_transfer.layer import StateTransfer
@@ -89,6 +92,12 @@ PROFILES: Final = {
             transport="udp",
         ),
         Profile(
+            "gossip",
+            (FlowControl, Rate, Pbcast, Hints, Merge2, *_LINKS),
+            "each sender's messages in order, with high probability; a lost message is announced as a gap",
+            transport="udp",
+        ),
+        Profile(
             "unicast",
             (Fragmentation, FlowControl, Unicast2),
             "two processes, no group: each message once, in order, per connection",
@@ -96,16 +105,12 @@ PROFILES: Final = {
     )
 }
 
-DESIGNED: Final = ("gossip",)  # and not built yet
-
 
 def profile_named(name: str) -> Profile:
-    """The profile; NotBuilt for one that is designed and not built yet, UsageError for any other name."""
+    """The profile with this name.  Raises UsageError if there is none."""
     if name in PROFILES:
         return PROFILES[name]
     built = ", ".join(PROFILES)
-    if name in DESIGNED:
-        raise NotBuilt(f"profile {name!r} is not built yet; there are: {built}")
     raise UsageError(f"there is no profile {name!r}; there are: {built}")
 
 

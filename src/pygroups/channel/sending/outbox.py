@@ -13,7 +13,7 @@ from pygroups.core.errors import ChannelClosed, NotSent, Timeout, UsageError, Wo
 from pygroups.core.events import Event, StableWanted
 from pygroups.core.layer import Env
 from pygroups.core.limits import ENTRY_BYTES
-from pygroups.core.services import MEMBERSHIP
+from pygroups.core.services import GOSSIP, MEMBERSHIP
 from pygroups.core.tables import Tables, under
 from pygroups.core.top import Reached
 
@@ -91,6 +91,7 @@ class Outbox:
         self.top = top
         self.members = members
         self.grouped = MEMBERSHIP in top.env.services  # False: every message names its receiver
+        self.confirms = GOSSIP not in top.env.services  # False: no member knows which members have a multicast
         self.ask = ask
         self.delivery_waits_for = delivery_waits_for
         self.schedule = schedule
@@ -176,7 +177,7 @@ class Outbox:
     async def wait(self, number: int, until: Until | None, timeout: float | None) -> None:
         """Wait until own multicast `number` is delivered or stable, or until one receiver has acknowledged it."""
         to = number.to if isinstance(number, NumberToOne) else None
-        until = until or ("stable" if to is None else "delivered")
+        until = until or ("stable" if to is None and self.confirms else "delivered")
         self._check_how(to, until, timeout)
         if getattr(number, "birth", 0) != self.birth:
             raise unknown("the other members removed this member, which joined again,", number, until)
@@ -204,6 +205,11 @@ class Outbox:
 
     def _check_how(self, to: Address | None, until: Until | None, timeout: float | None) -> None:
         check_how(to, until, timeout)
+        if until == "stable" and not self.confirms:
+            raise UsageError(
+                "until='stable' works only where the members confirm what they have received, and in this profile none "
+                "does: a message reaches all members with high probability. Leave until= out"
+            )
         if until == "read" and not self.grouped:
             raise UsageError("until='read' needs a group: use until='delivered', which waits for the receiver")
         if until == "read" and not self.reading.gives_events:

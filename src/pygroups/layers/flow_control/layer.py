@@ -34,7 +34,7 @@ from pygroups.core.events import (
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX, READ_REQUESTS_MAX
 from pygroups.core.run import Run
-from pygroups.core.services import MEMBERSHIP
+from pygroups.core.services import GOSSIP, MEMBERSHIP
 from pygroups.core.tables import Tables, under
 
 from .slow import FullWindow
@@ -108,10 +108,10 @@ class SentRuns:
 class FlowControl(Layer):
     """The windows of one member: one for multicasts, one for each receiver of unicasts."""
 
-    __slots__ = ("asked", "blocked", "full", "members", "multicasts", "quantum", "read", "run_min", "to_one")
+    __slots__ = ("agreed", "asked", "blocked", "full", "members", "multicasts", "quantum", "read", "run_min", "to_one")
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_UNICAST"})
-    needs_in_group: ClassVar[frozenset[str]] = frozenset({"MARKS"})
+    needs_in_group: ClassVar[frozenset[str]] = frozenset({"WINDOW"})
     gives: ClassVar[frozenset[str]] = frozenset({"BOUNDED"})
     heads: ClassVar[tuple[type, ...]] = (ReadReq, Read)
     own_heads_only: ClassVar[bool] = True
@@ -130,6 +130,7 @@ class FlowControl(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.members: tuple[Address, ...] = ()
+        self.agreed = MEMBERSHIP in env.services and GOSSIP not in env.services  # all members have the same views
         self.blocked = False  # the view is about to end: no member reports before the next one
         self.run_min = env.config.run_bytes_min
         self.multicasts = SentRuns(self.run_min)
@@ -186,8 +187,9 @@ class FlowControl(Layer):
 
     def _ask_again_at(self, sent: SentRuns) -> int:
         """The time to ask a receiver once more.  Without a group an unacknowledged question shows that the peer is
-        gone; in a group a view shows this."""
-        return NEVER if MEMBERSHIP in self.env.services else sent.asked_at + self.env.config.heartbeat_timeout
+        gone; in a group a view shows this.  Where views are hints, the receiver may have forgotten the question,
+        because its view was without this member."""
+        return NEVER if self.agreed else sent.asked_at + self.env.config.heartbeat_timeout
 
     # -- a window that stays full
 
@@ -280,7 +282,7 @@ class FlowControl(Layer):
         """The number of processes outside the view whose read positions are remembered.  Before its first view all
         members are outside for a joiner, and without a group all processes are: a forgotten position would leave a
         window full."""
-        return MEMBERS_MAX if MEMBERSHIP in self.env.services else self.env.config.marks_max
+        return MEMBERS_MAX if self.agreed else self.env.config.marks_max
 
     def _outsiders_read(self) -> int:
         return len([sender for sender in self.read if sender not in self.members])
@@ -320,7 +322,8 @@ class FlowControl(Layer):
         self.members, self.blocked = members, False
         if self.full is not None:
             self.full.installed()
-        self.read = {sender: mark for sender, mark in self.read.items() if sender in members}
+        if GOSSIP not in self.env.services:  # otherwise a sender outside this view may have this member in its own
+            self.read = {sender: mark for sender, mark in self.read.items() if sender in members}
         self.asked = {sender: asked for sender, asked in self.asked.items() if sender in members}
         for receiver in [receiver for receiver in self.to_one if receiver not in members]:
             del self.to_one[receiver]

@@ -78,7 +78,7 @@ class Stable(Layer):
     )
 
     needs: ClassVar[frozenset[str]] = frozenset({"STREAMS", "MEMBERSHIP"})
-    gives: ClassVar[frozenset[str]] = frozenset({"MARKS"})
+    gives: ClassVar[frozenset[str]] = frozenset({"MARKS", "WINDOW"})
     heads: ClassVar[tuple[type, ...]] = (Vote, StabilityMsg, Wanted)
 
     tables: ClassVar[Tables] = {

@@ -53,7 +53,7 @@ class Unicast2(Layer):
 
     def down(self, run: Run) -> None:
         dest = run.dest
-        if dest is None or (run.origin is None and isinstance(run.head, Loose)):
+        if dest is None or isinstance(run.head, Loose):
             self.below.append(run)
         elif dest == self.env.me:
             self.receiving.take_own(run)

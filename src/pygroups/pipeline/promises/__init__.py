@@ -9,6 +9,7 @@ from pygroups.pipeline.promises import (
     buffers_drain,
     confirmed,
     fifo,
+    gap_announced,
     gap_free_prefix,
     initial_view,
     integrity,
@@ -54,6 +55,7 @@ RULES: Final[tuple[PromiseRule, ...]] = (
     virtual_synchrony.RULE,
     agreement.RULE,
     fifo.RULE,
+    gap_announced.RULE,
     total_order.RULE,
     gap_free_prefix.RULE,
     total_order_global.RULE,
@@ -72,7 +74,6 @@ RULES: Final[tuple[PromiseRule, ...]] = (
 
 WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
     "causal": ORDERED,
-    "gap-announced": GOSSIP,
     "epsilon": GOSSIP,
 }
 """Promises that no rule judges yet, and what a stack gives that makes them: an audit names them, so that no reader

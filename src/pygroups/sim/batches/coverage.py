@@ -146,8 +146,17 @@ NEVER_WITH: Final[Mapping[str, str]] = {"multicasts queued for the next view": "
 """Stages that cannot happen in a profile with this layer: SEQUENCER sends nothing down while it is blocked."""
 
 
-NEVER_WITHOUT: Final[Mapping[str, str]] = {"pieces sent again from the first one": "Gms"}
-"""Stages that cannot happen in a profile without this layer: only a view change drops pieces."""
+NEVER_WITHOUT: Final[Mapping[str, str]] = {
+    "pieces sent again from the first one": "Gms",
+    "Collect of a merge sent": "Flush",
+    "Collect of a merge refused": "Flush",
+    "Propose of a merge sent": "Flush",
+    "merge tried again": "Flush",
+    "merge failed": "Flush",
+    "merged view sent": "Flush",
+}
+"""Stages that cannot happen in a profile without this layer: only a view change drops pieces, and views as hints are
+united without a flush."""
 
 
 def stages_hit(layers: tuple[str, ...], counts: Mapping[str, int]) -> dict[str, int]:
@@ -168,6 +177,7 @@ class Required(NamedTuple):
     count: Callable[[Mapping[str, int]], int]
     faults: tuple[str, ...] = ()  # required only if one of these was requested
     layer: str = ""  # required only if the profile has this layer
+    beside: str = ""  # and this one
 
 
 def retransmissions(counts: Mapping[str, int]) -> int:
@@ -205,14 +215,17 @@ REQUIRED: Final = (
     Required("messages", _counter("messages")),
     Required("deliveries", _counter("deliveries")),
     Required("views", _counter("views"), layer="Gms"),
-    Required("exclusions by policy", _counter("exclusion asked for"), ("expel",), "FlowControl"),
+    Required("views as hints", _counter("views"), layer="Hints"),
+    Required("announced gaps", _counter("messages given up"), LOSING, "Pbcast"),
+    Required("purged runs", _counter("runs purged"), layer="Pbcast"),
+    Required("exclusions by policy", _counter("exclusion asked for"), ("expel",), "FlowControl", "Stable"),
     Required("crashes of a coordinator", _counter("crash of a coordinator"), ("crash",), "Gms"),
     Required("isolations of a coordinator", _counter("isolation of a coordinator"), ("isolate",), "Gms"),
     Required("restarted flushes", _counter("flush restarted"), STOPPING, "Gms"),
     Required("merges", _counter("merges"), PARTING, "Merge2"),
-    Required("states replaced in a merge", _counter("state replaced"), PARTING, "Merge2"),
-    Required("merges without a merged view", _failed_merges, ("merge-leader",), "Merge2"),
-    Required("faults of a leader of a merge", _of_leaders, ("merge-leader",), "Merge2"),
+    Required("states replaced in a merge", _counter("state replaced"), PARTING, "Merge2", "Gms"),
+    Required("merges without a merged view", _failed_merges, ("merge-leader",), "Merge2", "Gms"),
+    Required("faults of a leader of a merge", _of_leaders, ("merge-leader",), "Merge2", "Gms"),
     Required("retransmissions", retransmissions, LOSING),
     Required("drops", _counter("drops"), FAULTS),
 )
@@ -226,4 +239,5 @@ def zeros(layers: tuple[str, ...], faults: tuple[str, ...], counts: Mapping[str,
         if not required.count(counts)
         and (not required.faults or any(fault in faults for fault in required.faults))
         and (not required.layer or required.layer in layers)
+        and (not required.beside or required.beside in layers)
     ]

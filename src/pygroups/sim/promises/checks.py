@@ -7,6 +7,7 @@ from typing import Final
 
 from pygroups.core.services import (
     FIFO_MULTICAST,
+    GOSSIP,
     MARKS,
     MEMBERSHIP,
     MERGING,
@@ -26,6 +27,7 @@ from .duties import Leaves, Repairs, Windows
 from .exclusions import SlowExclusion
 from .facts import Check
 from .few_views import FewViews
+from .gossip import GossipMessages
 from .joins import Joins
 from .journals import JournalFirst
 from .layers import ViewsInOrder
@@ -51,7 +53,7 @@ class Made:
 
     def __init__(self, services: frozenset[str]) -> None:
         self.services = services
-        self.messages = Messages()
+        self.messages = GossipMessages() if GOSSIP in services else Messages()
         self.agreement = UniformAgreement()
 
 
@@ -60,13 +62,13 @@ CHECKS: Final[tuple[tuple[frozenset[str], Callable[[Made], Check]], ...]] = (
     (frozenset(), lambda made: OwnViews()),
     (VS, lambda made: TransitionalSet()),
     (frozenset(), lambda made: ViewAccuracy()),
-    (frozenset(), lambda made: Changes()),
-    (frozenset(), lambda made: OnePrimary()),
+    (VS, lambda made: Changes()),
+    (VS, lambda made: OnePrimary()),
     (VS, lambda made: Confirmed()),
     (frozenset({STATE_AT_VIEW}), lambda made: StatesOfViews(made.messages)),  # before messages: it takes over digests
     (frozenset(), lambda made: made.messages),
     (VS | {MERGING}, lambda made: MergedViews(made.messages)),
-    (frozenset({MERGING}), lambda made: MergesInTime()),
+    (VS | {MERGING}, lambda made: MergesInTime()),
     (frozenset({PRIMARY}), lambda made: Chain()),
     (frozenset({TOTAL}), lambda made: OneOrder()),
     (frozenset({TOTAL}), lambda made: Causal(made.messages)),

@@ -177,6 +177,9 @@ class Check:
     def delivered(self, delivery: Delivery) -> None:
         """Multicasts were delivered."""
 
+    def gap_announced(self, member: Address, gap: Gap) -> None:
+        """`member` announced messages that it never delivers, after a merge or without one."""
+
     def received(self, delivery: UnicastDelivery) -> None:
         """Unicasts were delivered."""
 

@@ -40,6 +40,7 @@ class Judge:
         self._accepted = _hearers(checks, "accepted")
         self._viewed = _hearers(checks, "viewed")
         self._delivered = _hearers(checks, "delivered")
+        self._gap_announced = _hearers(checks, "gap_announced")
         self._received = _hearers(checks, "received")
         self._on_connection = _hearers(checks, "on_connection")
         self._written = _hearers(checks, "written")
@@ -152,6 +153,11 @@ class Judge:
         delivery = Delivery(member, event.view, event.position, origin, first, count, run.body, run.stream, run.seq)
         for check in self._delivered:
             check(delivery)
+
+    def gap_announced(self, member: Address, gap: Gap) -> None:
+        """`member` announced messages that it never delivers."""
+        for check in self._gap_announced:
+            check(member, gap)
 
     def recorded(self, member: Address, records: Sequence[Record]) -> None:
         """`member` wrote these records in a turn whose deliveries are already reported; some facts appear in records

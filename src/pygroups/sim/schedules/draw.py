@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pygroups.core.detection import detection
 from pygroups.core.limits import MILLISECOND, SECOND, Config
-from pygroups.core.services import MEMBERSHIP, MERGING, PRIMARY
+from pygroups.core.services import ANY_SIZE, GOSSIP, MEMBERSHIP, MERGING, PRIMARY
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 
@@ -76,6 +76,7 @@ def _of_one_group(seed: int, wish: Wish) -> Schedule:
     names = tuple(NAMES[:count])
     config = _config(stream(seed, "config"), faults)
     config |= _merging(stream(seed, "merging"), wish, config)
+    config |= _gossiping(stream(seed, "gossiping"), wish)
     slow = stream(seed, expelling.FAULT)
     expels = _expels(slow, wish)
     if expels:
@@ -142,6 +143,24 @@ def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:
     if MERGING not in profile_named(wish.profile).services or "heartbeat" not in config:
         return {}
     return {"merge_interval": rng.choice((100, 200, 500)) * MILLISECOND}
+
+
+def _gossiping(rng: Random, wish: Wish) -> dict[str, int]:
+    """Draw the limits of PBCAST: mostly shorter times than the defaults, and sometimes small tables."""
+    if GOSSIP not in profile_named(wish.profile).services:
+        return {}
+    config = {
+        "desired_avg_gossip": rng.choice((50, 200, 500)) * MILLISECOND,
+        "gossip_retry": rng.choice((50, 200)) * MILLISECOND,
+        "gossip_patience": rng.choice((2, 5)) * SECOND,
+        "gossip_keep": rng.choice((3, 30)) * SECOND,
+        "subset": rng.choice((100, 300, 1_000)),
+        "lag": rng.choice((1, 10)),
+        "use_mcast_for_gossip": rng.choice((0, 0, 1)),
+    }
+    if rng.random() < 0.3:
+        config |= {"gossip_buffer": rng.choice((2, 8)) << 10, "gossip_early_max": 4, "gossip_cache": 8}
+    return config
 
 
 def _on_merge(rng: Random, wish: Wish) -> OnMerge:
@@ -378,7 +397,7 @@ def _sends(
     messages."""
     senders = rng.sample(names, rng.randint(2, len(names)))
     alone = MEMBERSHIP not in profile_named(wish.profile).services
-    large = Config(**config).run_bytes
+    large, in_pieces = Config(**config).run_bytes, ANY_SIZE in profile_named(wish.profile).services
     whole = max(1, until // (8 * SECOND)) if wish.minutes else 1
     sends: list[Action] = []
     left = MESSAGES * whole
@@ -387,6 +406,8 @@ def _sends(
         size = rng.randint(10, min(200, large)) if rng.random() < 0.97 else rng.randint(min(200, large), large)
         if rng.random() < PIECES:
             count, size = 1, rng.randint(large, PIECES_MOST * large)
+        if not in_pieces:
+            size = min(size, large)
         at = rng.randrange(FORMATION // 2, until)
         to = rng.choice(names) if rng.random() < 0.1 or alone else None
         who = to if to is not None and rng.random() < 0.2 else rng.choice(senders)  # some members send to themselves

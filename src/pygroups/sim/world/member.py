@@ -20,6 +20,7 @@ from pygroups.core.events import (
     Consumed,
     Event,
     Excluded,
+    Gap,
     Join,
     Leave,
     NewView,
@@ -298,6 +299,8 @@ class SimulatedMember(ProcessLoop):
             self.judge.passed_layers(self.address, event.view.id, self.seen)
             self.judge.viewed(self.address, event)
             self.state.viewed(event)
+        elif isinstance(event, Gap):
+            self.judge.gap_announced(self.address, event)
         elif isinstance(event, Block):
             self.blocked = True
         elif isinstance(event, Blocked | Unblocked):

@@ -12,13 +12,12 @@ from typing import Any
 from pygroups.core.events import Event, NewView
 from pygroups.core.layer import Env, Layer
 from pygroups.core.view import ViewId
-from pygroups.layers.gms.layer import Gms
 
 
 def noting(layers: Sequence[type[Layer]]) -> tuple[type[Layer], ...]:
-    """These layers, top first, each with a list `seen` of the ids of the views that reached it.  Without GMS there are
-    no views, and the layers stay as they are."""
-    makers = [place for place, layer in enumerate(layers) if issubclass(layer, Gms)]
+    """These layers, top first, each with a list `seen` of the ids of the views that reached it.  Without a membership
+    there are no views, and the layers stay as they are."""
+    makers = [place for place, layer in enumerate(layers) if "MEMBERSHIP" in layer.gives]
     if not makers:
         return tuple(layers)
     made_at = makers[0]

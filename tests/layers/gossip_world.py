@@ -1,0 +1,162 @@
+"""Many PBCAST layers in one view, in virtual time: no other layer, and a network that loses frames."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from random import Random
+from typing import Final
+
+import msgspec
+
+from pygroups.core.address import Address
+from pygroups.core.driver_events import Ended
+from pygroups.core.events import Event, Gap, NewView
+from pygroups.core.layer import Env
+from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.run import Run, pack
+from pygroups.core.view import AgreedView, ViewId
+from pygroups.layers.pbcast.heads import Gossip
+from pygroups.layers.pbcast.layer import Pbcast
+
+TRIP: Final = 2 * MILLISECOND
+FRAME: Final = 150  # bytes of the headers of a frame, about
+
+
+class Node:
+    """One member."""
+
+    def __init__(self, world: GossipWorld, me: Address, config: Config) -> None:
+        self.world = world
+        self.me = me
+        self.env = Env(me, 0, Random(f"{world.seed} {me.name}"), config)
+        self.layer = Pbcast(self.env)
+        self.next: dict[Address, int] = {}  # per origin, the number after the last delivered or announced message
+        self.delivered = 0
+        self.missed = 0
+        self.gossips = self.gossip_bytes = self.frames = 0  # received
+        self.sent = 0  # own messages
+        self.runs = True
+        self.due = -1
+
+    def send(self, size: int = 100) -> None:
+        """Multicast one message."""
+        self.sent += 1
+        self.env.now = self.world.now
+        self.layer.down(Run(self.me, None, (), self.me, self.sent, 0, 1, pack([bytes(size)])))
+        self.settle()
+
+    def install(self, view: AgreedView, joined: tuple[Address, ...] = (), *, is_new: bool = True) -> None:
+        """Give the layer a view."""
+        self.env.now = self.world.now
+        previous = None if is_new else ViewId(0, view.members[0])
+        self.layer.up_event(NewView(view, previous, view.members, joined, (), True, None))
+        self.settle()
+
+    def receive(self, run: Run) -> None:
+        self.frames += 1
+        if isinstance(run.head, Gossip):
+            self.gossips += 1
+            self.gossip_bytes += FRAME + len(msgspec.msgpack.encode(run.head))
+        self.env.now = self.world.now
+        self.layer.up(run)
+        self.layer.end_turn()
+        self.settle()
+
+    def timer(self) -> None:
+        self.due = -1
+        if self.runs:
+            self.env.now = self.world.now
+            if self.layer.wake <= self.world.now:
+                self.layer.timer()
+            self.settle()
+
+    def settle(self) -> None:
+        """Hand out what the layer has made, and set its timer."""
+        layer, world = self.layer, self.world
+        below, layer.below = layer.below, []
+        for item in below:
+            if isinstance(item, Run):
+                world.carry(self, item)
+        above, layer.above = layer.above, []
+        for one in above:
+            self._take(one)
+        if layer.wake < 1 << 61 and not 0 <= self.due <= layer.wake:
+            self.due = layer.wake
+            world.at(layer.wake, self)
+
+    def _take(self, item: Run | Event) -> None:
+        if isinstance(item, Run):
+            assert item.origin is not None
+            assert item.first == self.next.get(item.origin, 1), "a message out of order"
+            self.next[item.origin] = item.next
+            self.delivered += item.count
+        elif isinstance(item, Gap):
+            assert item.first == self.next.get(item.origin, 1), "a gap out of order"
+            self.next[item.origin] = item.next
+            self.missed += item.count
+        elif isinstance(item, NewView) and item.starts is not None:
+            self.next = dict(item.starts)
+        assert not isinstance(item, Ended)
+
+
+class GossipWorld:
+    """`members` nodes in one view; each frame is lost with the probability `loss`."""
+
+    def __init__(self, members: int, loss: float, seed: int = 1, **config: int) -> None:
+        self.seed = seed
+        self.loss = loss
+        self.rng = Random(seed)
+        self.now = 0
+        self.agenda: list[tuple[int, int, Node, Run | None]] = []
+        self.order = count()
+        self.lost = self.carried = 0
+        addresses = tuple([Address(f"M{rank}", f"{rank:016x}") for rank in range(members)])
+        self.nodes = [Node(self, address, Config(**config)) for address in addresses]
+        self.by_address = {node.me: node for node in self.nodes}
+        self.view = AgreedView(ViewId(1, addresses[0]), addresses, tuple([f"m:{rank}" for rank in range(members)]))
+        for node in self.nodes:
+            node.layer.view = self.view  # as if an earlier view had made this node a member
+            node.install(self.view)
+
+    def at(self, when: int, node: Node, run: Run | None = None) -> None:
+        heapq.heappush(self.agenda, (max(when, self.now), next(self.order), node, run))
+
+    def carry(self, sender: Node, run: Run) -> None:
+        """Take a frame to its receivers, or lose it."""
+        to = [node for node in self.nodes if node is not sender] if run.dest is None else [self.by_address[run.dest]]
+        for node in to:
+            self.carried += 1
+            if self.rng.random() < self.loss:
+                self.lost += 1
+                continue
+            arrived = run if run.dest is None else run.readdressed(run.src, node.me)
+            self.at(self.now + self.rng.randrange(1, TRIP), node, arrived)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        until = self.now + int(seconds * SECOND)
+        while self.agenda and self.agenda[0][0] <= until:
+            self.now, _, node, run = heapq.heappop(self.agenda)
+            if run is None:
+                if node.due == self.now:
+                    node.timer()
+            elif node.runs:
+                node.receive(run)
+        self.now = until
+
+    def send(self, messages: int, senders: int, seconds: float) -> None:
+        """Multicast `messages`, from `senders` in turn, within some time."""
+        chosen = self.rng.sample(self.nodes, senders)
+        for number in range(messages):
+            chosen[number % senders].send()
+            self.run(seconds / messages)
+
+    def share_missed(self) -> float:
+        """The share of (message, member) that was not delivered, over the living members."""
+        wanted = got = 0
+        for node in self.nodes:
+            if node.runs:
+                wanted += sum([one.sent for one in self.nodes])
+                got += node.delivered
+        return 1 - got / wanted

@@ -1,0 +1,41 @@
+"""Gossip groups in the simulator, with real stacks: nothing is missed while messages are held."""
+
+from __future__ import annotations
+
+from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.sim import Weather, scenario
+
+QUICK = {
+    "heartbeat": 100 * MILLISECOND,
+    "heartbeat_timeout": 2 * SECOND,
+    "desired_avg_gossip": 50 * MILLISECOND,
+    "gossip_retry": 50 * MILLISECOND,
+}
+
+
+def test_M41_nothing_is_purged_that_a_member_lacks() -> None:
+    loses = Weather(delay=200, jitter=200, loss=0.3)
+    with scenario("A B C", profile="gossip", weather=loses, formed=False, seed=41, **QUICK) as group:
+        group.start("A B C")
+        group.until(lambda: all(len(group[name].view) == 3 for name in "ABC"), 60)
+        for name in "ABC":
+            group[name].sends(200, every=0.01)
+        for name in "ABC":
+            for other in "ABC":
+                group.until(lambda n=name, o=other: group[n].delivered_from(o)[-1:] == [200], 60)  # type: ignore[misc]
+        group.after(10)
+        assert sum([group[name].counters["messages given up"] for name in "ABC"]) == 0
+        assert sum([group[name].counters["runs sent again"] for name in "ABC"]) > 100
+        assert sum([group[name].counters["runs purged"] for name in "ABC"]) > 100
+
+
+def test_a_late_join_handler_serves_a_member_that_was_cut_off() -> None:
+    with scenario("A B C D", profile="gossip", gossip_keep=1 * SECOND, **QUICK) as group:
+        group.cut("D", "A B C")
+        group["A"].sends(100, every=0.05)
+        group.after(10)
+        group.heal()
+        group.until(lambda: group["D"].view == group["A"].view, 20)
+        group.until(lambda: not group["D"].gauges.get("pbcast.wanted"), 30)
+        group.until(lambda: group["D"].counters["messages given up"] > 50, 30)
+        assert group["B"].delivered_from("A") == [*range(1, 101)]
