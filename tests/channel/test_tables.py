@@ -233,7 +233,7 @@ def members_of(process: Process) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["total", "fifo", "total1999", "gossip"])
+@pytest.mark.parametrize("profile", ["total", "fifo", "uniform", "total1999", "gossip"])
 def test_a_stack_that_strangers_overload_keeps_its_limits(profile: str) -> None:
     group = warm(profile=profile, config=TIGHT)
     process = next(iter(group.processes.values()))
@@ -243,7 +243,7 @@ def test_a_stack_that_strangers_overload_keeps_its_limits(profile: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["total", "fifo", "total1999", "gossip"])
+@pytest.mark.parametrize("profile", ["total", "fifo", "uniform", "total1999", "gossip"])
 def test_a_joiner_that_strangers_overload_keeps_its_limits(profile: str) -> None:
     group = warm(profile=profile, config=TIGHT)
     view = next(iter(group.processes.values())).env.view
@@ -295,7 +295,7 @@ async def strangers(contact: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
-@pytest.mark.parametrize("profile", ["total", "fifo", "total1999", "gossip"])
+@pytest.mark.parametrize("profile", ["total", "fifo", "uniform", "total1999", "gossip"])
 def test_a_channel_that_is_overloaded_keeps_its_limits(profile: str, transport: str, tmp_path: Path) -> None:
     """Three members send all that they may, one of them reads slowly and one nothing, while strangers knock."""
 

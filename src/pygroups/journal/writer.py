@@ -150,6 +150,8 @@ class JournalWriter:
     tables: ClassVar[dict[str, str]] = {  # its containers, with the names of their limits: see core/tables.py
         "_encoder._identity": "fixed",
         "_encoder._in_force": "fixed",
+        "_encoder._in_force[]": "fixed",
+        "_encoder._in_force[][]": "members_max",
         "_encoder._services": "fixed",
         "_kept": "segments",
     }

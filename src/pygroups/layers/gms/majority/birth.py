@@ -12,7 +12,8 @@ process founds the group: see joining.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Final
+from itertools import islice
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +23,7 @@ from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.run import Loose
+from pygroups.core.tables import Tables
 from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
 
 from ..decisions.proposal import Proposal, Side, difference, proposal_of
@@ -106,6 +108,13 @@ class BirthAttempt:
 class Birth:
     """The part of this process in the birth of its group."""
 
+    tables: ClassVar[Tables] = {
+        "attempt.accepted": "known",
+        "attempt.answers": "known",
+        "attempt.contacts": "known",
+        "seekers": "members_max",
+    }
+
     def __init__(self, membership: Membership, rebirth: Rebirth) -> None:
         self.membership = membership
         self.rebirth = rebirth
@@ -139,8 +148,9 @@ class Birth:
         self.looked = True
         if event.members:
             self.group_heard_at = now
-        self.seekers.update({one: (contact, now) for one, contact in event.seekers.items()})
-        self.seekers = {one: heard for one, heard in self.seekers.items() if heard[1] >= oldest}
+        known = {one: heard for one, heard in self.seekers.items() if heard[1] >= oldest and one not in event.seekers}
+        latest = {**{one: (contact, now) for one, contact in event.seekers.items()}, **known}
+        self.seekers = dict(islice(latest.items(), MEMBERS_MAX))
         if not is_enough(self.env.expect, (self.env.me, *self.seekers)):
             self.since = NEVER
         elif self.since == NEVER:

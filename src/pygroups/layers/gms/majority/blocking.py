@@ -7,7 +7,7 @@ later view answers that the others went on without it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Contacts, Find, Found
@@ -15,6 +15,7 @@ from pygroups.core.events import Blocked, Stop, Unblocked
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.suspicion_events import HeartbeatOf
+from pygroups.core.tables import Tables
 
 from ..heads import Excluded, Stuck
 from ..layer import Gms
@@ -26,6 +27,8 @@ COMPLAINTS: Final = 2  # of a bound member without an answer, before it counts a
 
 class Blocking:
     """Whether this member is blocked, and the members that it asks then."""
+
+    tables: ClassVar[Tables] = {"ahead": "members", "others": ASK_MAX}
 
     def __init__(self, gms: Gms) -> None:
         self.gms = gms

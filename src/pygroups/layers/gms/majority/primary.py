@@ -20,6 +20,7 @@ from pygroups.core.events import Event, Fetched, FetchTo, Invited, NewView, Posi
 from pygroups.core.layer import Env
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import HISTORY_DIGITS, ViewId
 
 from ..decisions.proposal import Installation, Proposal, proposal_of
@@ -42,6 +43,13 @@ class PrimaryGms(Gms):
     gives: ClassVar[frozenset[str]] = frozenset({"MEMBERSHIP", "PRIMARY"})
     heads: ClassVar[tuple[type, ...]] = (*HEADS, *birth.HEADS, *former_lives.HEADS, *rebirth.HEADS)
     quorum: ClassVar[Quorum] = MAJORITY
+    tables: ClassVar[Tables] = {
+        **Gms.tables,
+        "givers": "members",
+        **under("birth", birth.Birth.tables),
+        **under("blocking", Blocking.tables),
+        **under("rebirth", rebirth.Rebirth.tables),
+    }
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

@@ -13,7 +13,7 @@ former history any more.  For the others that is as good as its end.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -23,12 +23,15 @@ from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.events import Blocked, Unblocked
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose
+from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView
 
 from ..decisions.proposal import difference_in, proposal_of
 from ..heads import Difference, Members
 from ..member.joining import DOUBLINGS
 from ..membership import Membership, Phase
+
+NAMED_MAX: Final = 2 * MEMBERS_MAX * (MEMBERS_MAX + 1)  # missing members: of the last and next views of all heard
 
 
 class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
@@ -61,6 +64,14 @@ def missing(shown: Collection[Formerly], vouched: Iterable[Address]) -> list[Add
 
 class Rebirth:
     """The former incarnations that the processes without a view know of."""
+
+    tables: ClassVar[Tables] = {
+        "alive": "members_max",
+        "given_up": "members_max",
+        "heard": "members_max",
+        "told": NAMED_MAX,
+        "vouched": "members_max",
+    }
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
@@ -115,7 +126,9 @@ class Rebirth:
     def hears(self, members: Iterable[Address]) -> None:
         """These processes are heard, or discovery has found them.  Members of the former group among them are alive."""
         missing = self.missing()
-        self.alive.update((member, self.env.now) for member in members if member in missing)
+        for member in members:
+            if member in missing and (member in self.alive or len(self.alive) < MEMBERS_MAX):
+                self.alive[member] = self.env.now
 
     def is_alive(self, member: Address) -> bool:
         """Whether `member` was heard lately, or found by one of the last searches."""
