@@ -275,7 +275,7 @@ async def flood(channel: Channel, to: Address, seconds: float) -> None:
     async def send(number: int) -> None:
         while True:
             size = TIGHT.payload_max if number % 5 == 0 else number
-            await channel.send(bytes(size), to=to if number % 2 else None)
+            await channel.send(bytes(min(size, channel.stats()["payload_max"])), to=to if number % 2 else None)
 
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
