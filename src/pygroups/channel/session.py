@@ -23,6 +23,7 @@ from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.contacts import parse_contact
 from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.drivers.forks import watched
+from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import Member
 from pygroups.drivers.rate_limited import RateLimitedLog
 from pygroups.layers.profiles import build_stack
@@ -60,6 +61,7 @@ class Session:
         "view.left": "members_max",
         "view.members": "members",
         "view.transitional": "members",
+        **under("member.local", LocalSocket.tables),
         **under("reading", Inbox.tables),
         **under("receivers", KnownReceivers.tables),
         **under("refusals", RateLimitedLog.tables),

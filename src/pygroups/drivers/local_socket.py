@@ -13,12 +13,13 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Vouched, VouchedFor
+from pygroups.core.tables import Tables
 
 from .discovery.entries import own_folder
 from .forks import closed_in_children, watched
@@ -33,6 +34,8 @@ class LocalSocket:
 
     An answer of the stack comes with `answered`.
     """
+
+    tables: ClassVar[Tables] = {"connections": COMMANDS_MAX, "waiting": COMMANDS_MAX}
 
     def __init__(
         self, group: str, me: Address, ask: Callable[[Event], None], members: Callable[[], Sequence[Address]]

@@ -27,6 +27,7 @@ def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
     from pygroups.sim.promises.judge import Judge
 
     running = set(Judge(checks_of(PROFILES["uniform"].services | {"MERGING"})).promises)
+    running.update(Judge(checks_of(PROFILES["gossip"].services)).promises)
     audited = {rule.promise for rule in promises.RULES}
     for room, wanted in ((RUNNING, running), (RULES, audited)):
         named = {promise for blind in room for promise in gate.promises_of(blind)}

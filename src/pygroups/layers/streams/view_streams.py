@@ -30,6 +30,15 @@ class Previous(NamedTuple):
     members: dict[Address, None]
     answers: Answers
 
+    @classmethod
+    def tables(cls) -> Tables:
+        """The rows of a former view, which may have more members than the present one."""
+        return {
+            "by_name": "members_max",
+            "members": "members_max",
+            **under("answers", {**Answers.tables, "spent": "members_max"}),
+        }
+
 
 class ViewStreams:
     """The streams of the installed view.  Runs to hand up and requests to send go into the layer's lists.
@@ -58,6 +67,8 @@ class ViewStreams:
         **under("by_name[]", Stream.tables),
         **under("holes", HoleRequests.tables),
         **under("own", Stream.tables),
+        **under("previous", Previous.tables()),
+        **under("previous.by_name[]", Stream.tables),
     }
 
     def __init__(self, layer: Layer, request: Request) -> None:
