@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pygroups.layers.profiles import PROFILES
 from pygroups.pipeline.promises import RULES, WITHOUT_RULE, unjudged
 from pygroups.pipeline.report import words
 from pygroups.pipeline.report.figures import scale, svg
@@ -128,11 +129,10 @@ def test_every_promise_has_a_plain_sentence_and_a_rule_or_is_known_to_have_none(
 
 
 def test_promises_without_a_rule_are_named_by_the_profiles_that_make_them() -> None:
-    assert unjudged(["fifo"]) == []
-    assert unjudged(["total"]) == ["causal"]
-    assert unjudged(["uniform"]) == ["causal"]
-    assert unjudged(["uniform-fifo"]) == []
-    assert unjudged(["gossip", "unicast"]) == ["epsilon"]
+    missing = {name: unjudged([profile.services]) for name, profile in PROFILES.items()}
+    assert missing["fifo"] == missing["uniform-fifo"] == missing["unicast"] == []
+    assert missing["total"] == missing["uniform"] == ["causal"]
+    assert missing["gossip"] == ["epsilon"]
 
 
 def test_the_page_says_which_promises_no_rule_judged() -> None:

@@ -15,7 +15,8 @@ QUICK = {
 
 def test_M41_nothing_is_purged_that_a_member_lacks() -> None:
     loses = Weather(delay=200, jitter=200, loss=0.3)
-    with scenario("A B C", profile="gossip", weather=loses, formed=False, seed=41, **QUICK) as group:
+    slow = {"gossip_retry": 3 * SECOND, "desired_avg_gossip": 20 * MILLISECOND, "subset": 1_000, "lag": 1}
+    with scenario("A B C", profile="gossip", weather=loses, formed=False, seed=41, **QUICK | slow) as group:
         group.start("A B C")
         group.until(lambda: all(len(group[name].view) == 3 for name in "ABC"), 60)
         for name in "ABC":
