@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 FANOUT_MAX: Final = 4  # members that get one gossip from one member, however large the group is
 PERMILLE: Final = 1_000
+RANK_BYTES: Final = 3  # of a rank in a list
 
 
 def interval(rng: Random, members: int, fixed: int, average: int) -> int:
@@ -63,14 +64,18 @@ def ranks_of(bits: int, size: int) -> list[int]:
     return [rank for rank in range(size) if bits >> rank & 1]
 
 
-def packed(bits: int, size: int) -> bytes:
-    """A bit set over `size` ranks on the wire: the lowest bit first."""
+def packed(bits: int, size: int) -> bytes | list[int]:
+    """A bit set over `size` ranks on the wire: its bits, the lowest one first, or its ranks if they are few."""
+    if RANK_BYTES * bits.bit_count() < size // 8:
+        return ranks_of(bits, size)
     return bits.to_bytes(-(-size // 8), "little")
 
 
-def unpacked(bits: bytes) -> int:
+def unpacked(ranks: bytes | list[int]) -> int:
     """The bit set that packed() wrote."""
-    return int.from_bytes(bits, "little")
+    if isinstance(ranks, bytes):
+        return int.from_bytes(ranks, "little")
+    return sum([1 << rank for rank in dict.fromkeys(ranks)])
 
 
 def chosen(fresh: Sequence[T], others: Sequence[T], turn: int, most: int = SENDERS_MAX) -> list[T]:

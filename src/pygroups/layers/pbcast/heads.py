@@ -19,7 +19,8 @@ LACKS_MAX: Final = 32  # senders in one refusal
 
 Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 Rank = Annotated[int, Meta(ge=0, le=MEMBERS_MAX - 1)]
-Ranks = Annotated[bytes, Meta(max_length=MEMBERS_MAX // 8)]  # a bit for each rank of a view, the lowest bit first
+Ranks = Annotated[bytes, Meta(max_length=MEMBERS_MAX // 8)] | Annotated[list[Rank], Meta(max_length=MEMBERS_MAX)]
+"""Some ranks of a view: a bit for each rank, the lowest bit first, or a list if that is shorter."""
 Numbers = Annotated[list[Number], Meta(max_length=MEMBERS_MAX)]
 
 
@@ -40,8 +41,8 @@ class Gossip(msgspec.Struct, Loose, array_like=True, tag=121):
     digest: Annotated[list[tuple[Rank, Number]], Meta(max_length=SENDERS_MAX)]  # per sender, the number after the last
     # message that the gossiper has, without a hole
     seen: Ranks  # the members that have got this gossip, as far as the sender of this copy knows
-    lacking: Ranks  # the members that may lack a message of the digest, as far as it knows: the not-seen list of the
-    # seed, which a member leaves only when it has all these messages
+    having: Ranks  # the members that have all messages of the digest, as far as it knows: those that are not in the
+    # not-seen list of the seed, which a member leaves only when it has all these messages
     late: bool = False  # the gossiper keeps messages for members that come late
 
 

@@ -220,7 +220,7 @@ class Pbcast(Layer):
         if gossiper not in view.members:
             self.env.drop("gossip of a non-member")
             return
-        lacking = decide.unpacked(head.lacking) & named.here
+        lacking = named.here & ~decide.unpacked(head.having)
         entry = self.cache.find(gossiper, head.number)
         if entry is not None:
             self.env.count("gossips again")
@@ -268,7 +268,9 @@ class Pbcast(Layer):
         unseen = named.here & ~seen
         if not unseen or not entry.lacking:
             return
-        passed = structs.replace(head, seen=decide.packed(seen, size), lacking=decide.packed(entry.lacking, size))
+        passed = structs.replace(
+            head, seen=decide.packed(seen, size), having=decide.packed(named.everyone & ~entry.lacking, size)
+        )
         count = decide.fanout(unseen.bit_count(), size, self.env.config.subset)
         for rank in decide.some(self.env.rng, unseen, size, count):
             self.tell(named.members[rank], passed)
@@ -334,7 +336,7 @@ class Pbcast(Layer):
             view.id,
             [(ranks[name], high) for name, high in digest.items()],
             decide.packed(named.everyone if to_all else 1 << named.rank, size),
-            decide.packed(others, size),
+            decide.packed(1 << named.rank, size),
             self.late,
         )
         self.cache.add(me, self.gossips, Entry(digest, others))
