@@ -23,6 +23,7 @@ COUNTED: Final = {
     "rng",
     "config",
     "now",
+    "services",
     "contact",
     "fingerprint",
     "totals",

@@ -25,9 +25,7 @@ _RECORDS = """
     history bigint, index bigint, sender bigint, first bigint, count int, bytes bigint, checksum bigint, stream bigint,
     seq bigint, position bigint, expected bigint, peer bigint, counted bigint
 """
-_LIVES = (
-    "`group` string, profile string, life bigint, first_view bigint, quiet_end bigint, stop_index bigint, whole boolean"
-)
+_LIVES = "`group` string, profile string, ordered boolean, life bigint, first_view bigint, quiet_end bigint, stop_index bigint, whole boolean"
 _SCATTER = 0x9E3779B97F4A7C15
 Members = dict[str, str]
 
@@ -67,7 +65,7 @@ def scanned(spark: SparkSession, views: Sequence[Members], profile: str = "total
     records = [row for view, members in enumerate(views) for row in _of_view(view, members, profile)]
     listed = [row for view, members in enumerate(views) for row in _listed(view, "".join(members))]
     known = [
-        (f"g{view}", profile, life_of(n, view), 0, None, None, n not in broken)
+        (f"g{view}", profile, profile == "total", life_of(n, view), 0, None, None, n not in broken)
         for view in range(len(views))
         for n in LETTERS
     ]

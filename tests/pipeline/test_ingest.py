@@ -262,7 +262,7 @@ def test_where_indices_stop_being_consecutive(tmp_path: Path, indices: list[int]
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"something else", "this is not a journal segment"), (b"PYGJRNL\x02rest", "journal version 2 is not known")],
+    [(b"something else", "this is not a journal segment"), (b"PYGJRNL\x03rest", "journal version 3 is not known")],
 )
 def test_a_segment_that_is_none_is_told_once(tmp_path: Path, data: bytes, reason: str) -> None:
     journal = life_of(tmp_path / "j")

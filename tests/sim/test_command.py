@@ -143,7 +143,6 @@ def test_schedules_are_what_they_should_be() -> None:
         (["--seeds", "x"], "is not a range"),
         (["--seeds", "5:5"], "contains no seed"),
         (["--profile", "nonsense"], "there is no profile 'nonsense'"),
-        (["--profile", "gossip"], "is not built yet"),
         (["--faults", "rain"], "there is no fault 'rain'"),
         (["--faults", " , "], "--faults has no name of a fault"),
         (["--shrink", "3"], "the schedule of seed 3 breaks no promise"),
