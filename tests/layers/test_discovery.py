@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Announce, Find, Found, Looked
+from pygroups.core.driver_events import Announce, Ask, Find, Found, Looked, Nobody, Presence, Replied
 from pygroups.core.events import Gone, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, Config
@@ -53,3 +53,29 @@ def test_a_founder_waits_six_seconds_for_a_name_that_is_not_known() -> None:
     layer.down_event(Find())
     layer.up_event(Looked((), (), sure=True))
     assert layer.below[-1] == Find(), "a name that does not exist keeps nobody waiting"
+
+
+def test_a_contact_of_an_earlier_view_that_refuses_is_asked_seldom_and_then_forgotten() -> None:
+    """B and C were members, over a network.  Their processes have ended, and another process listens where C was."""
+    b, c = Address("B", "02"), Address("C", "03")
+    env = Env(A, 0, random.Random(1), Config())
+    env.contact, env.asks = "a", True
+    layer = Discovery(env)
+    three = AgreedView(ViewId(1, A), (A, b, c), ("a", "b", "c"))
+    layer.down_event(NewView(three, None, (A, b, c), (), (), True, None))
+    layer.down_event(NewView(AgreedView(ViewId(2, A), (A,), ("a",)), None, (), (b, c), (), True, None))
+    asked = {"b": 0, "c": 0}
+    for number in range(1, 601):
+        layer.below.clear()
+        env.now += SECOND
+        layer.up_event(Looked((), (), sure=True))
+        for place in [item.place for item in layer.below if isinstance(item, Ask)]:
+            asked[place] += 1
+            if place == "b":
+                layer.up_event(Nobody(place, env.now))
+            else:
+                layer.up_event(Replied(place, Presence(Address("C", "04"), place, True, False, None, ""), env.now))
+        if number == 8:
+            assert asked == {"b": 8, "c": 8}
+    assert asked == {"b": 16, "c": 600}
+    assert list(layer.former) == ["c"]

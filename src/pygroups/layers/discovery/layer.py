@@ -21,6 +21,9 @@ from .search import Search
 # A lookup that has failed for now says nothing about the group.  A resolver repeats a lost question after five seconds.
 LOOKUP_WAIT: Final = 15  # discovery_timeouts for which a founder waits until each name is known
 ASK_PAUSE_MIN: Final = 50 * MILLISECOND  # between two questions of a process that looks for a group; it doubles
+SELDOM: Final = 8  # refusals in a row, after which a contact of an earlier view is asked in one of RARELY lookups
+RARELY: Final = 64
+REFUSALS_MAX: Final = 16  # refusals in a row, after which a contact of an earlier view is forgotten; as in MERGE2
 
 
 class Discovery(Layer):
@@ -35,6 +38,7 @@ class Discovery(Layer):
         "gone",
         "here",
         "invited",
+        "lookups",
         "pause",
         "search",
         "sure",
@@ -60,7 +64,8 @@ class Discovery(Layer):
         self.answered = False  # this search went up already with a member
         self.pause = ASK_PAUSE_MIN
         self.here: dict[str, None] = {}  # the contacts of the view
-        self.former: dict[str, None] = {}  # contacts of earlier views, the newest last
+        self.former: dict[str, int] = {}  # contacts of earlier views, the newest last, with their refusals in a row
+        self.lookups = 0
 
     @property
     def seeks(self) -> bool:
@@ -103,7 +108,8 @@ class Discovery(Layer):
     def _installed(self, event: NewView) -> None:
         """Keep the contacts of members that are in the view no more: they may be in another one."""
         here = dict.fromkeys(event.view.contacts)
-        self.former = {contact: None for contact in (*self.former, *self.here) if contact not in here}
+        former = {**self.former, **dict.fromkeys(self.here, 0)}
+        self.former = {contact: refusals for contact, refusals in former.items() if contact not in here}
         for contact in list(self.former)[: max(0, len(self.former) - MEMBERS_MAX)]:
             del self.former[contact]
         self.here = here
@@ -120,9 +126,12 @@ class Discovery(Layer):
             self._looked(event)
         elif isinstance(event, Replied):
             self.search.replied(event.place, event.presence, event.at, self.env.now)
+            if event.place in self.former:
+                self.former[event.place] = 0
             self._heard(event.presence)
         elif isinstance(event, Nobody):
             self.search.nobody(event.place, event.at)
+            self._refused(event.place)
             self._go_on()
         elif isinstance(event, Asked):
             self.search.heard(event.presence, self.env.now)
@@ -142,12 +151,29 @@ class Discovery(Layer):
 
     def _looked(self, event: Looked) -> None:
         self.sure = event.sure
-        self.search.looked((*event.places, *self.former), event.to_all)
+        self.search.looked((*event.places, *self._former_to_ask()), event.to_all)
         if self.seeks:
             self._ask_unsettled()
             self._go_on()
         else:
             self._ask([place for place in self.search.places if place not in self.here])
+
+    def _former_to_ask(self) -> list[str]:
+        """The contacts of earlier views, and of those that refuse only a few: their processes have probably ended."""
+        self.lookups += 1
+        refusing = [contact for contact, refusals in self.former.items() if refusals >= SELDOM]
+        asked = dict.fromkeys(refusing[self.lookups % RARELY :: RARELY])
+        return [contact for contact, refusals in self.former.items() if refusals < SELDOM or contact in asked]
+
+    def _refused(self, place: str) -> None:
+        """No process of the group listens at this place.  A firewall can refuse, too: only many refusals in a row let a
+        contact of an earlier view be forgotten."""
+        refusals = self.former.get(place)
+        if refusals is None:
+            return
+        self.former[place] = refusals + 1
+        if self.former[place] >= REFUSALS_MAX:
+            del self.former[place]
 
     def _heard(self, presence: Presence) -> None:
         if presence.member and presence.process != self.env.me and not self.gone and not self.answered:
