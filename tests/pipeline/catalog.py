@@ -398,6 +398,14 @@ def _compared() -> list[Planted]:
         _one("state-passed-on", c.state_passed_on),
         *(_one(f"copied-while-running-{at}", lambda g, at=at: c.copied_while_running(g, at)) for at in "AC"),
         _one("copied-in-a-merge", c.copied_in_a_merge),
+        *(
+            _one(
+                f"copied-before-a-split-{later}-{at}",
+                lambda g, at=at, later=later: c.copied_before_a_split(g, at, later),
+            )
+            for at in "AC"
+            for later in ("there", "gone")
+        ),
         *(_one(f"copied-between-unicasts-{at}", lambda g, at=at: c.copied_between_unicasts(g, at)) for at in "AB"),
         *(_one(f"unsent-in-a-copy-{at}", lambda g, at=at: c.unsent_in_a_copy(g, at), "integrity") for at in "AC"),
         *(_one(f"left-lacking-{at}", lambda g, at=at: c.left_settled(g, at, "B"), "agreement") for at in "AC"),

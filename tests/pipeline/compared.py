@@ -272,6 +272,25 @@ def copied_in_a_merge(group: str) -> History:
     return history
 
 
+def copied_before_a_split(group: str, at: str, later: str) -> History:
+    """The journal of `at` is copied first. Then a split leaves `at` alone, and a merge follows. One of the others is
+    copied before the merge. The rest is copied while `at` is there, or when it is gone again."""
+    history = opened(group, names="ABCD")
+    history[at].copied()
+    history.multicast("ABCD", count=2)
+    for life in others(history, at):
+        history[life].log("purge", digest={history.alive[0].address: history[life].seq})
+    rest = others(history, at)
+    history.view(at)
+    history.view(rest)
+    history[rest[-1]].copied()
+    merge(history, at, rest)
+    history.multicast("ABCD")
+    if later == "gone":
+        history.view(rest)
+    return history
+
+
 def copied_between_unicasts(group: str, at: str) -> History:
     """A sends to B, and stops. The journal of `at` was copied before."""
     history = opened(group, names="AB")

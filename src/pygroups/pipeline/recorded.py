@@ -101,7 +101,7 @@ def _told(table: Table) -> Iterator[Row]:
 class _Views:
     """The trusted views of a history: each view once, and who installed it."""
 
-    last: dict[int, tuple[int, int]] = field(default_factory=dict)  # index and view of each incarnation
+    of: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))  # index and view, by life
     installed: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     members: dict[int, list[str]] = field(default_factory=dict)
     crashed: set[tuple[str, str]] = field(default_factory=set)
@@ -114,7 +114,7 @@ class _Views:
         elif row["view"] is not None:
             self.members.setdefault(row["view"], names)
             self.installed[row["view"]].add(row["life"])
-            self.last[row["life"]] = max(self.last.get(row["life"], (-1, 0)), (row["index"], row["view"]))
+            self.of[row["life"]].append((row["index"], row["view"]))
 
 
 def lives_of(manifest: Sequence[Life], told: Iterable[Row]) -> list[Life]:
@@ -175,8 +175,8 @@ def _link(lives: dict[int, Life], told: Iterable[Row]) -> None:
                     yield life["group"], life["address"], row["members"] or ()
 
     linked = linked_of(trusted())
-    last = {life: view for life, (_, view) in views.last.items()}
-    going_on = open_lives(lives, last, views.installed, views.members, views.crashed)
+    in_order = {life: [view for _, view in sorted(of)] for life, of in views.of.items()}
+    going_on = open_lives(lives, in_order, views.installed, views.members, views.crashed)
     for key, life in lives.items():
         life["open"] = life["whole"] and key in going_on
     known = {(life["group"], life["address"]) for life in lives.values() if life["whole"] and not life["open"]}
