@@ -34,11 +34,17 @@ FROM event e JOIN life l USING (grp, life) WHERE e.kind = 'view'
 WINDOW mine AS (PARTITION BY e.grp, e.life ORDER BY e.index);
 
 -- A journal has ended if it says so, if a mark says that its member was killed, or if one that shared the last view which
--- it has is in a view without it at last.  Another one may be the copy of a journal that goes on.
+-- it has is in a view without it at last.  Another one may be the copy of a journal that goes on; so may one whose
+-- member came back: one that shared its last view was in a view without it, and later in one with it.
 CREATE TEMP TABLE ended AS
 WITH latest AS (
     SELECT grp, life, address, view, members FROM installed
     QUALIFY row_number() OVER (PARTITION BY grp, life ORDER BY index DESC) = 1
+), back AS (
+    SELECT DISTINCT a.grp, a.life FROM latest a
+    JOIN installed s ON s.grp = a.grp AND s.view = a.view AND s.life <> a.life
+    JOIN installed w ON w.grp = s.grp AND w.life = s.life AND w.index > s.index AND NOT list_contains(w.members, a.address)
+    JOIN installed y ON y.grp = s.grp AND y.life = s.life AND y.index > w.index AND list_contains(y.members, a.address)
 )
 SELECT grp, life FROM event WHERE kind IN ('stop', 'quiet')
 UNION
@@ -49,7 +55,7 @@ SELECT l.grp, l.life FROM life l JOIN (
 UNION
 SELECT a.grp, a.life FROM latest a JOIN installed s ON s.grp = a.grp AND s.view = a.view AND s.life <> a.life
 JOIN latest b ON b.grp = s.grp AND b.life = s.life
-WHERE NOT list_contains(b.members, a.address);
+WHERE NOT list_contains(b.members, a.address) AND (a.grp, a.life) NOT IN (SELECT (grp, life) FROM back);
 
 ALTER TABLE life ADD COLUMN complete BOOLEAN;
 UPDATE life SET complete = whole AND (grp, life) IN (SELECT (grp, life) FROM ended);
