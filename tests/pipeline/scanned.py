@@ -25,7 +25,10 @@ _RECORDS = """
     history bigint, index bigint, sender bigint, first bigint, count int, bytes bigint, checksum bigint, stream bigint,
     seq bigint, position bigint, expected bigint, peer bigint, counted bigint
 """
-_LIVES = "`group` string, profile string, ordered boolean, life bigint, first_view bigint, quiet_end bigint, stop_index bigint, whole boolean"
+_LIVES = (
+    "`group` string, profile string, ordered boolean, life bigint, first_view bigint, quiet_end bigint, "
+    "stop_index bigint, whole boolean"
+)
 _SCATTER = 0x9E3779B97F4A7C15
 Members = dict[str, str]
 
