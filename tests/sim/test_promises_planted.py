@@ -60,6 +60,11 @@ NOT_BUILT = {
         f"copied-between-unicasts-{at}": "a journal is a copy from before the end, a running check hears everything"
         for at in "AB"
     },
+    **{
+        f"copied-before-a-split-{later}-{at}": "a journal is a copy from before the end, a check hears everything"
+        for at in "AC"
+        for later in ("there", "gone")
+    },
     "excluded-without-a-journal": "a journal is missing, a running check hears everything",
     "marks-elsewhere": "two groups used one folder, a judge hears one group",
     "a-fault-elsewhere": "two groups used one folder, a judge hears one group",
