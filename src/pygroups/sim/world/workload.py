@@ -48,13 +48,16 @@ class SimulatedApplication:
         return bool(self.orders) and self.orders[0].to is None and not self._fits(self.orders[0])
 
     def _fits(self, order: PayloadsToSend) -> bool:
-        size = min(order.size + ENTRY_BYTES, self.top.env.config.window)  # a payload as large as the window goes alone
-        return self.top.room(order.to) >= size
+        size = max(order.size, len(self._prefix(self.made + 1))) + ENTRY_BYTES
+        return self.top.room(order.to) >= min(size, self.top.env.config.window)  # as large as the window it goes alone
+
+    def _prefix(self, number: int) -> bytes:
+        return f"{self.me}#{number}|".encode()
 
     def payload(self, size: int) -> bytes:
         """A unique payload of `size` bytes, or more if its prefix is longer."""
         self.made += 1
-        return f"{self.me}#{self.made}|".encode().ljust(size, b".")
+        return self._prefix(self.made).ljust(size, b".")
 
     def send(self) -> list[tuple[int, bytes, Address | None]]:
         """Hand the payloads that fit to the top; return their numbers, payloads and receivers."""
