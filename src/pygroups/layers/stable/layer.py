@@ -142,6 +142,7 @@ class Stable(Layer):
         if run.stream is not None:
             if UNIFORM in self.env.services:
                 self._keep(run, run.stream)
+                self._first_news()  # its number: the announcements of its end may all have been lost
             else:
                 self._count(run, run.stream)
             self.above.append(run)
@@ -277,14 +278,17 @@ class Stable(Layer):
         """Messages of `origin` were delivered or consumed: the clock decides when the next vote leaves."""
         if self.stopped:
             return
-        clock, now = self.clock, self.env.now
-        if not clock.news:
-            clock.first_news(now, self.env.rng.randrange(0, clock.chances()))
+        self._first_news()
         reason = origin.reason(self.runs_due)
         if reason is not None:
-            clock.arises(reason, now)
-        if clock.at < self.wake:
-            self.wake = clock.at
+            self.clock.arises(reason, self.env.now)
+        self.wake_at(self.clock.at)
+
+    def _first_news(self) -> None:
+        clock = self.clock
+        if not (clock.news or self.stopped):
+            clock.first_news(self.env.now, self.env.rng.randrange(0, clock.chances()))
+            self.wake_at(clock.at)
 
     def _to_vote(self, reason: Reason) -> None:
         """There is a reason to vote that concerns no single origin."""
@@ -316,7 +320,7 @@ class Stable(Layer):
         may have missed the message that reports this.
         """
         last = self.last
-        if last is None:
+        if last is None or any(self.passed.values()):  # runs that are held back are not stable
             return False
         known = zip(last.purge, last.seen, self.delivered.values(), strict=True)
         reported = zip(last.consumed, self.members, strict=True)
