@@ -9,30 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_join import Shell
+from tests.cli.three_processes import lines, three_processes
 
 LINES = 100
 
 
 @pytest.fixture
 def members(tmp_path: Path) -> Iterator[dict[str, Shell]]:
-    running: dict[str, Shell] = {}
-    for name in "ABC":
-        running[name] = Shell(tmp_path, "cache", "--name", name, "--profile", "gossip")
-        running[name].view_of(*"ABC"[: len(running)])
-    for name in "AB":
-        running[name].view_of(*"ABC")
-    yield running
-    for member in running.values():
-        if member.process.poll() is None:
-            member.process.kill()
-        member.process.wait()
-        for pipe in (member.process.stdin, member.process.stdout, member.process.stderr):
-            if pipe is not None and not pipe.closed:
-                pipe.close()
-
-
-def lines(name: str, begin: int, end: int) -> bytes:
-    return b"".join(b"%s%d\n" % (name.encode(), number) for number in range(begin, end))
+    with three_processes(tmp_path, "gossip") as running:
+        yield running
 
 
 def heard(member: Shell, last: dict[str, str]) -> dict[str, list[str]]:

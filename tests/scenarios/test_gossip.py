@@ -30,13 +30,24 @@ def test_M41_nothing_is_purged_that_a_member_lacks() -> None:
         assert sum([group[name].counters["runs purged"] for name in "ABC"]) > 100
 
 
-def test_a_late_join_handler_serves_a_member_that_was_cut_off() -> None:
-    with scenario("A B C D", profile="gossip", gossip_keep=1 * SECOND, **QUICK) as group:
+def _after_a_cut(**config: int) -> list[int]:
+    """The messages of A that D delivers, and those that it gives up: D is cut off for longer than others keep them."""
+    with scenario("A B C D", profile="gossip", gossip_keep=1 * SECOND, **config, **QUICK) as group:
         group.cut("D", "A B C")
         group["A"].sends(100, every=0.05)
         group.after(10)
         group.heal()
         group.until(lambda: group["D"].view == group["A"].view, 20)
-        group.until(lambda: not group["D"].gauges.get("pbcast.wanted"), 30)
-        group.until(lambda: group["D"].counters["messages given up"] > 50, 30)
-        assert group["B"].delivered_from("A") == [*range(1, 101)]
+        group["A"].sends(1)
+        group.until(lambda: group["D"].delivered_from("A")[-1:] == [101], 30)
+        assert group["B"].delivered_from("A") == [*range(1, 102)]
+        return [len(group["D"].delivered_from("A")), group["D"].counters["messages given up"]]
+
+
+def test_a_member_gives_up_messages_that_nobody_keeps() -> None:
+    delivered, given_up = _after_a_cut()
+    assert delivered + given_up == 101 and given_up > 50
+
+
+def test_a_late_join_handler_has_them_still() -> None:
+    assert _after_a_cut(late_join_handler=1) == [101, 0]
