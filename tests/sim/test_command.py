@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -176,14 +177,19 @@ def test_what_cannot_be_done_is_refused_in_one_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_ends_with_the_counts_so_far(jobs: str) -> None:
-    words = [sys.executable, "-m", "pygroups", "simulate", "--seeds", "0:100000", "--jobs", jobs, "--json"]
+def test_ctrl_c_ends_with_the_counts_so_far(jobs: str, tmp_path: Path) -> None:
+    """The signal comes when the journals of a first schedule are there."""
+    words = ["simulate", "--seeds", "0:100000", "--jobs", jobs, "--journal", str(tmp_path / "journal"), "--json"]
     began = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-m", "pygroups", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )  # a terminal sends the signal to all of its processes
     try:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            began.communicate(timeout=8)
+        while began.poll() is None and not any(tmp_path.glob("journal/seed-*")):
+            time.sleep(0.05)
         os.killpg(began.pid, signal.SIGINT)
         out, err = began.communicate(timeout=60)
     finally:
