@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.core.layer import NEVER
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.group import ScenarioGroup
 from tests.majority import majority
@@ -157,6 +158,24 @@ def test_a_process_that_hears_of_a_living_group_founds_none() -> None:
         assert group["A"].views == group["B"].views == []
         group.crash("C")
         assert is_born(group, "A B", 40) != history
+
+
+def test_a_process_that_heard_of_a_living_group_waits_for_a_late_answer_of_discovery() -> None:
+    """C is dead, and A alone is the primary component of the view of A and C.  B and a new C are a majority of the
+    expected processes.  Discovery names A to them, and each answer takes up to a second.  They join A."""
+    for seed in range(4):
+        with unborn("A B C", 3, seed=seed) as group:
+            group.start("A C")
+            history = is_born(group, "A C")
+            group.crash("C")
+            is_born(group, "A")
+            group.world.directory.mislead("late", NEVER)
+            group.cut("A", "B C")  # A answers no Join
+            group.start("B C")
+            group.after(20)
+            assert group["B"].views == group["C"].views == []
+            group.mend("A", "B C")
+            assert is_born(group, "A B C") == history
 
 
 def test_a_group_with_another_number_is_not_joined_at_its_birth() -> None:

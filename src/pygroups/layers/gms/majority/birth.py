@@ -122,6 +122,7 @@ class Birth:
         self.bound: Ballot | None = None
         self.accepted: Proposal | None = None
         self.looked = False  # discovery has answered once
+        self.group_found = False  # its last answer named a member of a living group: the next one may come late
         self.group_heard_at = -NEVER  # when discovery, or another process, named a member of a living group
         self.seekers: dict[Address, tuple[str, int]] = {}  # other processes without a view: contact, and when heard of
         self.since = NEVER  # when enough of them were known
@@ -135,7 +136,8 @@ class Birth:
         """Whether this process may take part: it has no view, and heard of no living group.  A process that accepted a
         first view takes part all the same: the living group may be the group of that view, and may have lost the link
         to this process before the view was sent."""
-        unheard = self.looked and self.env.now > self.group_heard_at + 2 * self.env.config.join_retry
+        forgotten = self.env.now > self.group_heard_at + 2 * self.env.config.join_retry
+        unheard = self.looked and not self.group_found and forgotten
         if self.membership.phase is not Phase.JOINING or self.rebirth.missing():
             return False
         return unheard or self.accepted is not None
@@ -145,7 +147,7 @@ class Birth:
     def found(self, event: Found) -> None:
         """Discovery names members of a living group, and other processes without a view."""
         now, oldest = self.env.now, self.env.now - 2 * self.env.config.join_retry
-        self.looked = True
+        self.looked, self.group_found = True, bool(event.members)
         if event.members:
             self.group_heard_at = now
         known = {one: heard for one, heard in self.seekers.items() if heard[1] >= oldest and one not in event.seekers}
