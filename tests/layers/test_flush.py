@@ -50,6 +50,18 @@ def test_8_nothing_beyond_the_cut_is_handed_up() -> None:
         assert flush.marks == {A: 3} and flush.env.drops == {"run beyond the cut": 1}
 
 
+def test_nothing_is_sent_or_handed_up_after_the_end() -> None:
+    """A layer above may send in the turn in which this member learns that it is excluded.  Below, the streams of its
+    view are gone: its message would be the first one of a stream again, and come back to layers that have no view."""
+    flush = Flush(Env(A, 0, random.Random(1), Config()))
+    flush.up_event(view(2))
+    flush.up_event(Excluded("excluded", ""))
+    flush.above, flush.below = [], []
+    flush.down(Run(A, None, (), A, 1, 0, 1, pack([b"x"])))
+    flush.up(Run(B, None, (), B, 1, 0, 1, pack([b"x"]), B, 0))
+    assert flush.above == flush.below == []
+
+
 def test_unicasts_that_were_left_go_all_the_same() -> None:
     flush = Flush(Env(A, 0, random.Random(1), Config()))
     run = Run(A, B, (), A, 1, 0, 1, pack([b"x"]))

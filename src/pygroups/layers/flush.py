@@ -66,7 +66,7 @@ class Flush(Layer):
         super().__init__(env)
         self.ballot: Ballot | None = None  # this member is bound to it
         self.in_doubt = False  # the others may have left this view behind, since before a pause of this member
-        self.closed = False  # one of the two: nothing goes up or down
+        self.closed = False  # one of the two, or this member is excluded: nothing goes up or down
         self.marks: Marks = {}  # per origin, the next number not yet handed up
         self.missing: Missing = {}  # per origin, the messages below the mark that this member never delivers
         self.withheld: list[Run] = []  # held back until the installation, or until the doubt is over
@@ -131,6 +131,7 @@ class Flush(Layer):
             # In order and without holes, but perhaps not up to the cut: the member may still have been fetching.
             # After a doubt it had not even begun: the others went on without these runs.
             self._hand_up_rest({} if self.in_doubt and event.cut is None else event.cut)
+            self.closed = True  # a layer above may still send in this turn
             self.above.append(event)
         else:
             self.above.append(event)
