@@ -240,6 +240,31 @@ def test_what_an_ended_process_told_of_a_folder_is_passed_on(profile: str) -> No
 
 
 @BOTH
+def test_a_later_view_that_an_ended_process_told_of_is_passed_on(profile: str) -> None:
+    """C ends, and the others one after the other.  E and C are back, and E tells C of its last view, without the
+    others.  Then E ends again, and all folders but that of C are lost.  The others learn from C, whose own last view
+    has all five, that it waits for nobody."""
+    with scenario(
+        "A B C D E", profile=majority(profile, 5), folders=1, application=Notified, formed=False, **QUICK
+    ) as group:
+        group.start("A B C D E")
+        goes_on(group, "A B C D E")
+        for gone, rest in (("C", "A B D E"), ("B", "A D E"), ("D", "A E"), ("A", "E")):
+            crashed(group, gone)
+            goes_on(group, rest)
+        crashed(group, "E")
+        group.start("C E")
+        group.after(5)
+        crashed(group, "E")
+        for name in "ABDE":
+            del group.world.folders[name]
+            group.start(name)
+            group.after(2)  # it hears of the view of five before there are enough for a birth
+        goes_on(group, "A B C D E", 40)
+        group.settles()
+
+
+@BOTH
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
     with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:

@@ -24,7 +24,7 @@ from pygroups.core.events import Blocked, Unblocked
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose
 from pygroups.core.tables import Tables
-from pygroups.core.view import AgreedView
+from pygroups.core.view import AgreedView, ViewId
 
 from ..decisions.proposal import difference_in, proposal_of
 from ..heads import Difference, Members
@@ -39,8 +39,11 @@ class Formerly(msgspec.Struct, Loose, array_like=True, tag=67):
 
     ended: Members  # all incarnations of the folder; the sender, if it gave up its place in the former group; and the
     # members of `view` and of the accepted one that other processes, which may have ended since, have told of
-    view: AgreedView | None  # the last view of the last incarnation, without contacts; None: it had none
-    accepted: Difference | None  # the next one, if that incarnation accepted it
+    view: (
+        AgreedView | None
+    )  # the last view of the last incarnation, without contacts, or a later one of its history that
+    # another process has told of; None: that incarnation had no view
+    accepted: Difference | None  # the next one, if an incarnation of that view accepted it
     asks: bool  # the receiver is to send the same to the sender
     vouched: Members = ()  # members of former views: an operator vouches that they have ended for good
 
@@ -60,6 +63,22 @@ def missing(shown: Collection[Formerly], vouched: Iterable[Address]) -> list[Add
             needed.update(dict.fromkeys((*view.members, *(() if next_one is None else next_one.view.members))))
     ended = {member: None for one in shown for member in one.ended}
     return sorted(member for member in needed if member not in ended and member not in vouched)
+
+
+def newest(own: Formerly, heard: Iterable[Formerly]) -> Formerly:
+    """`own` with the last view of its history that is known, and the proposal that was accepted in that view under the
+    highest ballot: no other one may have been decided."""
+    view = own.view
+    if view is None:
+        return own
+    known = [own, *(one for one in heard if one.view is not None and one.view.history == view.history)]
+    last = max(known, key=_progress)
+    return msgspec.structs.replace(own, view=last.view, accepted=last.accepted)
+
+
+def _progress(one: Formerly) -> tuple[ViewId, tuple[object, ...]]:
+    assert one.view is not None
+    return one.view.id, () if one.accepted is None else one.accepted.ballot
 
 
 class Rebirth:
@@ -119,6 +138,7 @@ class Rebirth:
         if life is None:
             return Formerly(gone, None, None, asks, vouched) if vouched or gone else None
         shown = Formerly((*life.ended, *gone), life.view, difference_in(life.accepted), asks, vouched)
+        shown = newest(shown, self.heard.values())
         told = {member: None for one in self.heard.values() for member in one.ended}
         also = [member for member in missing([shown], ()) if member in told]
         return msgspec.structs.replace(shown, ended=(*shown.ended, *also)[:MEMBERS_MAX])
