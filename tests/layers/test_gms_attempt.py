@@ -203,6 +203,27 @@ def test_an_accepted_proposal_is_taken_over_unchanged() -> None:
         assert accepted[holder] is expected, "it holds the cut"
 
 
+def test_a_new_history_waits_until_the_view_whose_runs_are_lost_has_no_majority() -> None:
+    """Former incarnations of A and B report a view with three joiners, which may have it.  A and the joiners are a
+    majority of that view, so the answers of B and C are not enough."""
+    joiners = {Address(name, "0" * 16): name for name in "XYZ"}
+    side = Side(VIEW, (A, B, C), {A: 3, B: 1, C: 0}, {A: A, B: A})
+    members = (A, B, C, *joiners)
+    view = AgreedView(ViewId(8, A), members, tuple(member.name.lower() for member in members), since=(0,) * 6)
+    decided = difference(Proposal(Ballot(8, A), view, (side,), ()), VIEW.id)
+    ballot = Ballot(10, C)
+    attempt = Attempt(VIEW, ballot, {}, 0, MAJORITY)
+    attempt.take(Input.WANTED)
+    attempt.collects(ballot, (A, B, C), 10)
+    for member in (A, B):
+        attempt.on_collect_ack(member, CollectAck(ballot, [], leaving=True, accepted=decided), 20)
+    assert attempt.on_collect_ack(C, CollectAck(ballot, [2, 1], leaving=False), 20) is Deed.PROPOSE
+    proposal = attempt.proposes(C, (), 30)
+    assert proposal.view.members == (C,) and proposal.view.history != VIEW.history
+    assert [attempt.on_accept(member, Accept(ballot), 40) for member in (C, B)] == [Deed.WAIT_ON, Deed.WAIT_ON]
+    assert attempt.on_accept(A, Accept(ballot), 40) is Deed.INSTALL
+
+
 def test_joiners_are_at_most_as_many_as_go_on() -> None:
     joiners = {Address(name, "0" * 16): name for name in "WXYZ"}
     for quorum, count in ((MAJORITY, 3), (EVERYBODY, 4)):

@@ -13,6 +13,7 @@ import pytest
 from pygroups.core.address import Address
 from pygroups.core.events import Vouched
 from pygroups.core.former import FormerLife
+from pygroups.core.state_events import ViewWanted
 from pygroups.core.view import ViewId
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import FIELDS, PREFIX
@@ -264,6 +265,84 @@ def test_a_later_view_that_an_ended_process_told_of_is_passed_on(profile: str) -
         group.settles()
 
 
+@pytest.mark.parametrize("learns", [False, True])
+@BOTH
+def test_runs_of_a_view_are_lost_with_the_only_member_that_had_it(profile: str, learns: bool) -> None:
+    """A decides a view with a message that B lacks, delivers it, and ends.  B learns of the view or not.  When A is
+    back, B goes on in a new history."""
+    with group_of("A B", profile) as group:
+        history = history_of(group, "A")
+        group.drop("nakack.Data", src="A")
+        group["A"].sends(1)
+        group.after(0.01)
+        group.start("C")
+        group.crash("A", "Install", leaves="all" if learns else "nothing")
+        group.until(lambda: "A" not in group.world.running, SOON, step=0.0001)
+        assert group["A"].delivered and group["A"].view == ("A", "B", "C") and group["B"].view == ("A", "B")
+        group.world.rules.clear()
+        group.after(3)
+        assert group["B"].view == ("A", "B") and told(group, "B").news == ["Blocked"]
+        assert (group["B"].counters["decided without an answer"] == 1) == learns
+        group.start("A")
+        goes_on(group, "A B C")
+        assert not group["B"].delivered and group["B"].ended == "" and history_of(group, "B") != history
+        group.settles()
+
+
+@pytest.mark.parametrize("joins", ["", "D"])
+@BOTH
+def test_runs_of_a_view_are_lost_with_most_of_its_members(profile: str, joins: str) -> None:
+    """A and B install a view with a message that C lacks, and both end.  C waits until both are back."""
+    for seed in range(3):
+        with group_of("A B C", profile, seed) as group:
+            history, before = history_of(group, "A"), id_of(group, "A")
+            group.drop("nakack.Data", dest="C")
+            group.drop("Install", dest="C D")
+            group["A"].sends(1)
+            group.after(0.01)
+            if joins:
+                group.start("D")
+            else:
+                group["B"].asks(ViewWanted())
+            group.until(lambda: before not in (id_of(group, "A"), id_of(group, "B")), SOON, step=0.0001)  # noqa: B023
+            assert group["A"].delivered and group["B"].delivered
+            crashed(group, "A B")
+            group.world.rules.clear()
+            group.after(3)
+            group.start("A")
+            group.after(5)
+            assert len(group["C"].view) == 3
+            group.start("B")
+            goes_on(group, f"A B C {joins}")
+            assert group["C"].ended == "" and history_of(group, "C") != history
+            group.settles()
+
+
+@BOTH
+def test_a_joiner_has_the_view_whose_runs_are_lost(profile: str) -> None:
+    """A decides a view with a message that B lacks, and C joins with that view before A ends.  When A is back, either B
+    begins a new history without C, or C goes on without B."""
+    for seed in range(5):
+        with group_of("A B", profile, seed) as group:
+            group.drop("nakack.Data", src="A", dest="B")
+            group.drop("Install", src="A", dest="B")
+            group["A"].sends(1)
+            group.after(0.01)
+            group.start("C")
+            group.until(lambda: group["C"].view, SOON, step=0.0001)
+            assert group["B"].view == ("A", "B") and group["A"].delivered
+            crashed(group, "A")
+            group.world.rules.clear()
+            group.after(3)
+            group.start("A")
+            group.after(SOON)
+            for name in "BC":
+                if group[name].ended:
+                    group.start(name)
+            goes_on(group, "A B C", 60)
+            group.settles()
+
+
 @BOTH
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
@@ -428,7 +507,8 @@ def test_a_view_that_a_former_life_installed_alone_is_handed_on(profile: str) ->
 
 @BOTH
 def test_a_view_whose_runs_ended_with_a_former_life_does_not_bind(profile: str) -> None:
-    """The same, but B lacks a run of A, and nobody else has it.  B takes the word of an operator for the end of A."""
+    """The same, but B lacks a run of A, nobody else has it, and A lost its folder.  B takes the word of an operator for
+    the end of A."""
     with group_of("A B", profile) as group:
         history, gone = history_of(group, "A"), group.address("A")
         group.drop("nakack.Data", src="A", dest="B")
@@ -439,6 +519,7 @@ def test_a_view_whose_runs_ended_with_a_former_life_does_not_bind(profile: str) 
         group.until(lambda: len(group["A"].view) == 3, SOON, step=0.0001)
         group.crash("A")
         group.world.rules.clear()
+        del group.world.folders["A"]
         group.start("A")
         group.after(20)
         assert group["B"].view == ("A", "B")

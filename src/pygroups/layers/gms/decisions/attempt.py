@@ -145,6 +145,7 @@ class Attempt:
         self.answers: dict[Address, CollectAck] = {}
         self.proposal: Proposal | None = None
         self.accepted: dict[Address, None] = {}
+        self.lost: AgreedView | None = None  # the view that is not repeated, because no member holds its runs
 
     def take(self, what: Input) -> Deed | None:
         """Go on to the next stage; returns the deed, or None for an input without a meaning in this stage."""
@@ -183,6 +184,7 @@ class Attempt:
         if self.proposal is not None and not lost:
             self.proposal = self._in_its_history(self.proposal)
             return self.proposal
+        self.lost = None if self.proposal is None else self.proposal.view
         ended = {member for member, answer in self.answers.items() if answer.leaving} | {*self.vouched}
         leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in ended}
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
@@ -267,7 +269,15 @@ class Attempt:
         anew = self.proposal.view.history != self.view.history
         vouched = self.vouched if anew else ()
         decided = self.quorum.decides(self.view, self.proposal, self.accepted, vouched)
-        return self.take(Input.AGREED if decided else Input.ACCEPT)
+        return self.take(Input.AGREED if decided and not self._may_go_on_in_what_is_lost() else Input.ACCEPT)
+
+    def _may_go_on_in_what_is_lost(self) -> bool:
+        """Whether a view in place of which a new history begins may still be followed by another one.  Its joiners may
+        have installed it.  A member that accepts the new history answers in that view no more."""
+        if self.lost is None:
+            return False
+        rest = [one for one in self.lost.members if one not in self.accepted and one not in self.vouched]
+        return self.quorum.may_go_on(self.lost, rest, ())
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:
         """`src` fetches its missing runs; another attempt would not help this member."""

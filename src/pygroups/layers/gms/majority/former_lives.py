@@ -8,7 +8,9 @@ its folder before the answer leaves.
 
 A former incarnation that has installed a view may be the only one that knows of the decision.  Such a former
 incarnation keeps the proposal that it accepted, and its process hands the installation on to members of the view
-before.
+before.  If a member of that view lacks runs that ended with the processes that held them, the former incarnation also
+answers in the view before: the proposal that it accepted there is repeated, or another view begins a new history.  A
+former incarnation that accepts this other view gives its last view up, and answers in that one no more.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.former import FormerLife
-from pygroups.core.view import Ballot
+from pygroups.core.view import Ballot, ViewId
 
 from ..decisions.proposal import Proposal, Side, difference, difference_in, in_full, proposal_of, text_of
 from ..decisions.suspicion import Suspicion
@@ -76,6 +78,14 @@ def may_take(decided: Difference, membership: Membership) -> bool:
     return binding.ballot is not None and all(binding.held.get(one, 0) >= end for one, end in side.cut.items())
 
 
+def votes_in(life: FormerLife) -> ViewId:
+    """The view in which a former incarnation accepted a proposal, or else its last one.  One that accepted a proposal
+    in the view before its last one has given its last view up."""
+    assert life.view is not None
+    accepted = difference_in(life.accepted)
+    return life.view.id if accepted is None else accepted.sides[0].old
+
+
 class Speaker:
     """The answers of this process for its former incarnation."""
 
@@ -93,7 +103,7 @@ class Speaker:
         life = self.life
         if life is not None and life.view is not None:
             for member in members:
-                self._say(member, LeaveReq(life.view.id, life.address))
+                self._say(member, LeaveReq(votes_in(life), life.address))
 
     def on_asked(self, src: Address, head: To) -> None:
         """A member asks the former incarnation."""
@@ -102,7 +112,9 @@ class Speaker:
             self.env.drop("question to a former incarnation that is in no view any more")
         elif isinstance(head, Stuck):
             made = difference_in(life.made)
-            if src not in life.view.members:
+            if votes_in(life) != life.view.id:
+                self.env.drop("question about a view that a former incarnation gave up")
+            elif src not in life.view.members:
                 self._say(src, Excluded(head.view))
             elif made is not None and made.follows(head.view):
                 self._say(src, Install(made, None))
@@ -120,33 +132,37 @@ class Speaker:
         proposal = proposal_of(head.difference, life.view) if isinstance(head, Propose) else None
         ballot = head.ballot if isinstance(head, Collect) else head.difference.ballot
         view = head.view if isinstance(head, Collect) else head.difference.sides[0].old
-        if view != life.view.id or ballot.leader != src or (isinstance(head, Propose) and proposal is None):
+        made, accepted = difference_in(life.made), difference_in(life.accepted)
+        is_last = view == votes_in(life)
+        is_before = accepted is None and made is not None and made.follows(view)
+        if not (is_last or is_before) or ballot.leader != src or (isinstance(head, Propose) and proposal is None):
             self.env.drop("question about another view of a former incarnation")
         elif life.bound is not None and ballot < life.bound:
             self._say(src, Low(ballot, life.bound))
         elif proposal is None:
-            self._record("collect", ballot)
-            accepted = difference_in(life.accepted)
-            self._say(src, CollectAck(ballot, [], leaving=True, standing=False, accepted=accepted))
+            self._record("collect", view, ballot)
+            last = made if is_before else accepted
+            self._say(src, CollectAck(ballot, [], leaving=True, standing=False, accepted=last))
         else:
-            self._record("accepted", ballot, proposal)
+            if proposal.view.id != life.view.id:
+                self._record("accepted", view, ballot, proposal)
             self._say(src, Accept(ballot))
 
     def _installs(self, src: Address, life: FormerLife, proposal: Proposal) -> None:
         """The next view is decided.  A former incarnation that it names has its last view there."""
         assert life.view is not None
-        if proposal.side_of(life.view.id) is not None:
+        view = votes_in(life)
+        if proposal.side_of(view) is not None:
             self._say(src, InstallAck(proposal.view.id))
             if life.address in proposal.view.members:
-                self._record("installed", proposal.ballot, proposal)
+                self._record("installed", view, proposal.ballot, proposal)
         elif proposal.view.id == life.view.id:
             self._say(src, InstallAck(proposal.view.id))
 
-    def _record(self, stage: str, ballot: Ballot, proposal: Proposal | None = None) -> None:
+    def _record(self, stage: str, view: ViewId, ballot: Ballot, proposal: Proposal | None = None) -> None:
         """Write a step of the former incarnation into its own journal, and take it."""
         life = self.env.former
         assert life is not None
-        view = None if life.view is None else life.view.id
         fields = {"stage": stage, "ballot_number": ballot.number, "ballot_leader": ballot.leader}
         if proposal is not None:
             side, id = proposal.sides[0], proposal.view.id
@@ -188,6 +204,8 @@ class AskingFormer:
         elif isinstance(answer, Install):
             if may_take(answer.difference, gms):
                 gms.handle(former, answer)
+            else:
+                self._ask_before(src, former, answer.difference)
         elif gms.spoken_for.get(former) == src or isinstance(answer, Excluded):
             gms.handle(former, answer)
 
@@ -201,6 +219,8 @@ class AskingFormer:
         member stays until enough members have it, and they may all have ended.
         """
         gms, view = self.gms, self.gms.current
+        if self._waits_for_nobody():
+            gms.binding.decided = None
         decided = gms.binding.decided
         if decided is not None:  # this member is on its way, or hands the next view over
             if former in decided.view.members and self.env.me not in decided.view.members:
@@ -214,11 +234,35 @@ class AskingFormer:
             proposal = Proposal(Ballot(*view.id), view, (side,), electors=())
             gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
         elif gms.spoken_for.get(former) != src and self._needs_former_lives():
-            self.env.count("former incarnations that are answered for")
-            gms.suspicions.suspect(former, Suspicion.ENDED)
-            gms.spoken_for[former] = src
-            gms.answering.heard_again(at_once=True)
-            gms.leading.change.heard_again()
+            self._speaks(src, former)
+
+    def _ask_before(self, src: Address, former: Address, decided: Difference) -> None:
+        """A former incarnation has installed a view that names this member, and for which this member lacks runs.  It
+        is asked in this view, as a member that accepted that proposal."""
+        gms, proposal = self.gms, proposal_of(decided, self.gms.current)
+        if proposal is None or proposal.side_of(gms.current.id) is None or gms.binding.decided is not None:
+            return
+        gms.heard_of(Ballot(*proposal.view.id))
+        gms.heard_of(proposal.ballot)
+        if gms.spoken_for.get(former) != src and self._needs_former_lives():
+            self._speaks(src, former)
+
+    def _speaks(self, src: Address, former: Address) -> None:
+        """From now on `src` is asked in place of `former`."""
+        gms = self.gms
+        self.env.count("former incarnations that are answered for")
+        gms.suspicions.suspect(former, Suspicion.ENDED)
+        gms.spoken_for[former] = src
+        gms.answering.heard_again(at_once=True)
+        gms.leading.change.heard_again()
+
+    def _waits_for_nobody(self) -> bool:
+        """Whether this member is on its way to a decided view that names it, and all members that may hold the missing
+        runs have ended."""
+        gms = self.gms
+        decided, others = gms.binding.decided, [one for one in gms.current.members if one != self.env.me]
+        on_the_way = decided is not None and self.env.me in decided.view.members
+        return on_the_way and all(gms.suspicions.is_over(one) for one in others)
 
     def _needs_former_lives(self) -> bool:
         return self.blocking.blocked or bool(self.gms.spoken_for) or not self.gms.reaches_enough()
