@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Stability, Stop
+from pygroups.core.events import Consumed, Excluded, Gone, Held, HeldQuery, NewView, Released, Stability, Stop
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND, STABLE_QUIET, Config
 from pygroups.core.run import Run, pack
@@ -288,6 +288,19 @@ def test_what_is_fetched_after_the_stop_counts_up_to_the_cut() -> None:
     view = AgreedView(ViewId(2, B), (B, C), ("b", "c"))
     stable.up_event(NewView(view, ViewId(1, A), (B, C), (), (A,), True, None, cut={A: 2}))
     assert (stable.origins[A].next, stable.passed) == (3, {})
+
+
+def test_a_message_that_is_consumed_before_it_counts_is_consumed_when_it_does() -> None:
+    """UNIFORM releases it in the turn in which the view ends, and the application reads it before the next view."""
+    stable = layer(C)
+    stable.up_event(Stop(Ballot(3, B)))
+    stable.up(run_of(A, 1))
+    stable.down_event(Released(A, 1))
+    stable.down_event(Consumed({A: 2}))
+    assert stable.origins[A].consumed == 1
+    view = AgreedView(ViewId(2, B), (A, B, C), ("a", "b", "c"))
+    stable.up_event(NewView(view, ViewId(1, A), (A, B, C), (), (), True, None, cut={A: 1}))
+    assert (stable.origins[A].next, stable.origins[A].consumed) == (2, 2)
 
 
 def test_numbers_of_a_life_live_on_and_begin_with_the_digest() -> None:

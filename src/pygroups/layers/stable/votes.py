@@ -80,6 +80,7 @@ class Origin:
         "next",
         "own",
         "quantum",
+        "read",
         "runs",
         "wanted",
         "wanted_last",
@@ -93,7 +94,7 @@ class Origin:
         self.quantum = quantum  # bytes consumed between two votes
         self.own = own
         self.next = start  # the first number not delivered
-        self.consumed = start
+        self.consumed = self.read = start  # `read`: as the application says, also of messages that do not count yet
         self.bytes = 0  # delivered since this member began to count
         self.consumed_bytes = 0  # of them consumed; between two known points by the mean size
         self.due = quantum  # a vote is due when they reach this
@@ -110,9 +111,16 @@ class Origin:
         self.runs += 1
         if self.own:
             self.consumed, self.consumed_bytes = self.next, self.bytes
+        elif self.read > self.consumed:
+            self.consume(self.read)
 
     def consume(self, mark: int) -> bool:
-        """Record that messages below `mark` are consumed.  Return whether the mark rose."""
+        """Record that messages below `mark` are consumed.  Return whether the mark rose.
+
+        UNIFORM may release a message in the turn in which the view ends.  It counts with the next view, and the
+        application may have consumed it before.
+        """
+        self.read = max(self.read, mark)
         mark = min(mark, self.next)
         if self.gaps:
             mark = self._over_gaps(mark)
