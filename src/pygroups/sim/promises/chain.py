@@ -148,6 +148,14 @@ class Chain(Check):
             last = max([last, *(id for id in later if id in held)])
         return self.members[last]
 
+    def last_members(self) -> list[Address]:
+        """The members of all views that no view follows."""
+        return [one for view, members in self.members.items() if view not in self.next for one in members]
+
+    def waits_for(self, member: Address, other: Address) -> bool:
+        """Whether `member` is blocked and was told that `other` is missing."""
+        return member in self.blocked_ones and str(other) in self.reasons.get(member, [""])[-1]
+
 
 def is_majority(members: tuple[Address, ...], some: Container[Address], gone: Container[Address] = ()) -> bool:
     """Whether `some` contains more than half of `members`, or half of them with the first.  Members that are `gone`,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pygroups.core.address import Address
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.services import MEMBERSHIP, MERGING, PRIMARY
 
@@ -158,9 +159,18 @@ def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
     else:
         ended = [one for life in formers if life is not None for one in life.ended]
         lost = any(one not in ended for view in former.values() if view is not None for one in view.members)
+        lost = lost or _miss_a_lost_folder(world, chains, ended)
     if lost and not vouches(world):
         world.folders.clear()
         _start_all(world)
+
+
+def _miss_a_lost_folder(world: World, chains: Sequence[Chain], ended: Sequence[Address]) -> bool:
+    """Whether a process waits for a member of the last view that has ended and lost its folder.  It may know this view
+    from another process, which has ended since and lost its folder, too.  `ended`: the folders that are there."""
+    gone = [one for chain in chains for one in chain.last_members() if world.lives[one].ended and one not in ended]
+    running = [member.address for member in world.running.values()]
+    return any(chain.waits_for(who, one) for chain in chains for one in gone for who in running)
 
 
 def _start_all(world: World) -> None:
