@@ -235,6 +235,36 @@ def test_an_acknowledgement_of_more_than_was_sent_is_dropped() -> None:
     assert total.env.drops == {"acknowledgement of what was not sent": 2}
 
 
+def test_an_announcement_takes_the_way_of_the_broadcasts() -> None:
+    """A unicast could arrive before a broadcast of the same turn, or before one that waits in another socket: members
+    would request what is on its way."""
+    total = layer(A)
+    total.down(own(A, 1))
+    total.env.now = total.wake
+    total.timer()
+    assert [(run.dest, run.head) for run in total.below if isinstance(run, Run)] == [
+        (None, Bcast(FIRST.id, 0, 0)),
+        (None, NewViewId(FIRST.id, 0, 1)),
+    ]
+
+
+def test_an_announcement_without_news_is_answered_once_in_a_period() -> None:
+    """It may be for another member; if it is repeated, the acknowledgement of this member was lost."""
+    total = layer(C)
+    period = total.env.config.nakack_period
+    total.up(broadcast(B, 1, 0))
+    total.env.now = total.wake
+    total.timer()
+    assert sent(total) == [CumSeqAck(FIRST.id, 1)]
+    total.env.now += period - 1
+    total.up(Run(A, None, (NewViewId(FIRST.id, 0, 1),)))
+    assert sent(total) == []
+    total.env.now += 1
+    for _ in range(2):
+        total.up(Run(A, None, (NewViewId(FIRST.id, 0, 1),)))
+    assert sent(total) == [CumSeqAck(FIRST.id, 1)]
+
+
 # -- heads of the seed
 
 

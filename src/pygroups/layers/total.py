@@ -49,8 +49,8 @@ class Request(msgspec.Struct, array_like=True, tag=102):
 
 
 class NewViewId(msgspec.Struct, Loose, array_like=True, tag=103):
-    """Sequencer to all (TOTAL_NEW_VIEW): the ids of the view begin with `first`.  Repeated, to each member that has not
-    answered, or that has not acknowledged all ids below `next`: so a lost last broadcast is found."""
+    """Sequencer to all (TOTAL_NEW_VIEW): the ids of the view begin with `first`.  Repeated while a member has not
+    answered, or has not acknowledged all ids below `next`: so a lost last broadcast is found."""
 
     view: ViewId
     first: Id
@@ -91,6 +91,7 @@ class Total(Numbering):
     __slots__ = (
         "ack_at",
         "acked",
+        "acked_at",
         "deferred",
         "first",
         "gone",
@@ -141,6 +142,7 @@ class Total(Numbering):
         self.looked = 0  # own runs in the order below this left the table
         self.unacked = 0  # broadcasts that came since the last CumSeqAck
         self.ack_at = NEVER  # when to acknowledge them at the latest
+        self.acked_at = -NEVER  # when this member acknowledged last in this view
         self.ordered: dict[Address, int] = {}  # at the sequencer: per origin, the number of its next request
         self.deferred: list[Run] = []  # at the sequencer in doubt: the requests to order when the doubt is over
         self.acked: dict[Address, int] = {}  # at the sequencer: per member that answered, how much of the order it has
@@ -223,15 +225,16 @@ class Total(Numbering):
         self.sent_in_stream()
 
     def announce(self) -> bool:
-        """Repeat the first and the next id to the members that have not acknowledged all broadcasts."""
+        """Repeat the first and the next id while a member has not acknowledged all broadcasts.  The announcement takes
+        the way of the broadcasts: a unicast could arrive before them, and members would request what is on its way."""
         view, first, have = self.streams.view, self.first, self.order.next
         if not self.is_sequencer or first is None or view is None or self.gone:
             return False
-        behind = [member for member in self.members[1:] if self.acked.get(member, -1) < have]
-        for member in behind:
-            self.tell(member, NewViewId(view, first, first + have))
+        behind = any(self.acked.get(member, -1) < have for member in self.members[1:])
+        if behind:
+            self.tell(None, NewViewId(view, first, first + have))
         self.announce_pause = min(self.announce_pause, self.env.config.announce_max // 2)
-        return bool(behind)
+        return behind
 
     def on_ack(self, view: ViewId, have: int, member: Address) -> None:
         """`member` holds all broadcasts of the view below number `have`.  All members hold what all acknowledged: this
@@ -305,7 +308,8 @@ class Total(Numbering):
             self.env.drop("first id of a member that does not order")
         elif self._hear(head.first) and not self.ends:
             self.streams.announced(head.view, run.src, head.next - head.first, run)
-            self._acknowledge()
+            if self.unacked or self.env.now >= self.acked_at + self.env.config.nakack_period:
+                self._acknowledge()  # otherwise another member is behind; or this is repeated
 
     def _came(self, before: int) -> None:
         """The order may reach further than `before`."""
@@ -321,7 +325,7 @@ class Total(Numbering):
             self._acknowledge()
 
     def _acknowledge(self) -> None:
-        self.unacked, self.ack_at = 0, NEVER
+        self.unacked, self.ack_at, self.acked_at = 0, NEVER, self.env.now
         view, first, have = self.streams.view, self.first, self.order.next
         if view is not None and first is not None:
             self.tell(self._sequencer(), CumSeqAck(view, first + have) if have else NewViewIdAck(view))
@@ -387,7 +391,7 @@ class Total(Numbering):
         self.members = () if event is None else event.view.members
         self.order = self.streams.by_name.get(self._sequencer()) or Stream()
         self.first, self.in_doubt, self.requested, self.looked = None, False, 0, 0
-        self.unacked, self.ack_at = 0, NEVER
+        self.unacked, self.ack_at, self.acked_at = 0, NEVER, -NEVER
         self.ordered, self.deferred, self.acked = {}, [], {}
 
     def timer(self) -> None:
