@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "drivers": ("core", "layers", "wire", "journal.ending", "journal.schema", "journal.writer"),
     "pipeline": ("journal",),
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
+    "blocks": ("core", "channel"),
     "testing": ("core", "journal", "sim", "drivers", "channel", "_version"),
     "cli": ANYTHING,
     "": ("core", "channel", "_version"),
