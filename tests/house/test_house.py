@@ -182,10 +182,10 @@ def test_a_map_that_differs_from_the_folders_is_named(tree: Path) -> None:
     plant(
         tree,
         "ARCHITECTURE.md",
-        "| room | what | may import |\n|---|---|---|\n| `core/` | words | `wire` |\n| `blocks/` | x | y |\n",
+        "| room | what | may import |\n|---|---|---|\n| `core/` | words | `wire` |\n| `bricks/` | x | y |\n",
     )
     assert [offence for offence in rules.maps(tree) if offence.startswith("ARCHITECTURE")] == [
-        "ARCHITECTURE.md: there is no room blocks",
+        "ARCHITECTURE.md: there is no room bricks",
         "ARCHITECTURE.md: the room wire is missing",
         "ARCHITECTURE.md: the rules let core import no other package of pygroups",
     ]
