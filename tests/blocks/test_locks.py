@@ -33,7 +33,7 @@ class Store:
 
 @pytest.mark.parametrize("block", [Lock, Counter, Leader, WorkQueue, lambda b, n: Semaphore(b, n, 2)])
 def test_they_need_a_majority(block: Any) -> None:
-    with pytest.raises(UsageError, match="both sides of a network split would give the same thing .* use 'uniform'"):
+    with pytest.raises(UsageError, match=r"both sides of a network split would give the same thing .* use 'uniform'"):
         block(Blocks("g", profile="total"), "x")
 
 

@@ -5,10 +5,12 @@ Guide: docs/guides/blocks.md.
 
 from .blocks import Blocks
 from .counter import Counter
-from .errors import NoReply, NotHeld, Overrun
+from .errors import NoReply, NotHeld, Overrun, RequestTimeout
+from .gathering import Reply
 from .leader import Leader, run_on_one
 from .locks import Grant, Lock, Semaphore
 from .replicated_dict import Change, ReplicatedDict, Resync
+from .requests import Requests
 from .work_queue import Task, WorkQueue
 
 __all__ = [
@@ -22,6 +24,9 @@ __all__ = [
     "NotHeld",
     "Overrun",
     "ReplicatedDict",
+    "Reply",
+    "RequestTimeout",
+    "Requests",
     "Resync",
     "Semaphore",
     "Task",

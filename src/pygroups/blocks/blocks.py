@@ -125,6 +125,8 @@ class Blocks:
         self._calls.on_end(why, cause)
         for holding in list(self.held.values()):
             holding.end(why)
+        for endpoint in list(self._endpoints.values()):
+            endpoint.on_view(())
         if self._timer is not None:
             self._timer.cancel()
         readers: list[ref[Stream[Any]]] = [*self._events]
@@ -303,6 +305,10 @@ class Blocks:
         return () if self.view is None else self.view.members
 
     # -- for the blocks
+
+    def is_mine(self, member: Address) -> bool:
+        """Whether this process is `member`, or was it before it joined again."""
+        return member in self._mine
 
     def check_open(self) -> None:
         """Raise ChannelClosed, with the reason, unless the blocks are in their group."""

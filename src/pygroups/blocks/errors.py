@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pygroups.core.errors import Error
 
+from .gathering import Reply
+
 
 class Overrun(Error):
     """The program reads the events of its blocks too slowly: too many were unread, and later ones were dropped."""
@@ -15,4 +17,13 @@ class NotHeld(Error):
 
 
 class NoReply(Error):
-    """A member left before it answered a request, or its handler raised an error; the text names the case."""
+    """A request did not get the replies that its caller wants: members left, or their handlers raised errors.
+    `replies` has those that came."""
+
+    def __init__(self, text: str, replies: tuple[Reply, ...] = ()) -> None:
+        super().__init__(text)
+        self.replies = replies
+
+
+class RequestTimeout(NoReply, TimeoutError):
+    """The replies did not come in time.  Handlers may have run, or may still run."""

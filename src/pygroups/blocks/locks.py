@@ -14,7 +14,7 @@ from .errors import NotHeld
 from .holding import Holding
 from .options import DECIDED
 from .permit_machine import Acquire, PermitMachine, Release, Renew
-from .wire import BlockKey
+from .wire import BlockKey, now_us
 
 PERMITS_MAX: Final = 1 << 31
 LEASE_MAX: Final = 24 * 3600.0  # seconds
@@ -25,7 +25,8 @@ class Grant(Holding):
 
     `token` is the fencing token: each later grant in the group has a higher one.  Send it with each write to a store
     outside of the group, and let the store refuse a token below the highest one that it has seen: then a holder that
-    was stopped and runs again cannot write any more.
+    was stopped and runs again cannot write any more.  Tokens follow the clock (microseconds since 1970), so they also
+    grow when all members have ended and the group begins anew.
     """
 
     def __init__(self, block: Semaphore) -> None:
@@ -118,7 +119,7 @@ class Semaphore:
 
     async def _acquire(self, *, waits: bool, timeout: float | None) -> Grant | None:
         grant, began = Grant(self), asyncio.get_running_loop().time()
-        request = Acquire(self.permits, self.lease, waits)
+        request = Acquire(self.permits, self.lease, waits, now_us())
         try:
             token = await self._blocks.call(self._key, request, timeout=timeout, holding=grant)
         except BaseException:

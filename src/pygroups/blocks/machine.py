@@ -19,7 +19,11 @@ from .wire import BlockKey, encode
 
 
 class Tokens:
-    """Numbers that grow: each is given once in the life of the group's state, over all blocks."""
+    """Numbers that grow, over all blocks: each is given once in the life of the group's state.
+
+    A request brings the time at its sender, in microseconds since 1970, as a lower bound.  So the numbers also grow
+    when all members have ended and a new group begins without a state, as far as the clocks of the machines are right.
+    """
 
     def __init__(self) -> None:
         self.last = 0
@@ -27,6 +31,10 @@ class Tokens:
     def next(self) -> int:
         self.last += 1
         return self.last
+
+    def reach(self, at_us: int) -> None:
+        """The next number is at least `at_us`."""
+        self.last = max(self.last, at_us - 1)
 
 
 class Refusal(msgspec.Struct, frozen=True):

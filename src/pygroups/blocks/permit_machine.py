@@ -12,7 +12,7 @@ from pygroups.core.address import Address
 
 from .machine import Machine, Refusal, Tokens
 from .news import Ended, News, Ticket
-from .wire import BlockKey, Seconds
+from .wire import BlockKey, Seconds, Time
 
 Permits = Annotated[int, Meta(ge=1)]
 
@@ -23,6 +23,7 @@ class Acquire(msgspec.Struct, array_like=True, tag="a"):
     permits: Permits
     lease: Seconds = 0.0
     waits: bool = True
+    at_us: Time = 0  # at the sender
 
 
 class Release(msgspec.Struct, array_like=True, tag="r"):
@@ -86,6 +87,7 @@ class PermitMachine(Machine):
         self._grant()
 
     def _acquire(self, ticket: Ticket, op: Acquire) -> None:
+        self.tokens.reach(op.at_us)
         if self.is_empty:
             self.permits = op.permits
         if op.permits != self.permits:

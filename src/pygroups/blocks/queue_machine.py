@@ -13,7 +13,7 @@ from pygroups.core.address import Address
 
 from .machine import Machine, Tokens
 from .news import News, Ticket
-from .wire import BlockKey
+from .wire import BlockKey, Time
 
 FAILED_MAX: Final = 1_000  # tasks that are kept after they failed; then the oldest one is forgotten
 Attempts = Annotated[int, Meta(ge=0)]
@@ -33,6 +33,7 @@ class Offer(msgspec.Struct, array_like=True, tag="o"):
 
     values: list[bytes]
     most: Attempts = 0
+    at_us: Time = 0  # at the sender
 
 
 class Take(msgspec.Struct, array_like=True, tag="t"):
@@ -75,6 +76,7 @@ class QueueMachine(Machine):
 
     def apply(self, ticket: Ticket, op: Offer | Take | Done | Back) -> None:
         if isinstance(op, Offer):
+            self.tokens.reach(op.at_us)
             jobs = [Job(self.tokens.next(), value, most=op.most) for value in op.values]
             self.waiting.extend(jobs)
             self.answer(ticket, [job.id for job in jobs])

@@ -6,6 +6,7 @@ the program pass beside those of the blocks.  The last byte of PREFIX is the ver
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -19,6 +20,12 @@ NAME_MAX: Final = 256  # characters
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 BlockKey = tuple[str, str]  # the kind of a block, and its name
 Seconds = Annotated[float, Meta(ge=0)]
+Time = Annotated[int, Meta(ge=0, lt=1 << 62)]  # microseconds since 1970
+
+
+def now_us() -> int:
+    """The time of this machine."""
+    return time.time_ns() // 1_000
 
 
 class Command(msgspec.Struct, array_like=True):

@@ -14,7 +14,7 @@ from .holding import Holding
 from .options import DECIDED
 from .queue_machine import Back, Done, Offer, QueueMachine, Take
 from .queue_machine import Job as Replicated
-from .wire import BlockKey, encode
+from .wire import BlockKey, encode, now_us
 
 V = TypeVar("V")
 ATTEMPTS_MAX: Final = 1_000_000
@@ -100,7 +100,7 @@ class WorkQueue(Generic[V]):
 
     async def put_many(self, values: list[V], *, timeout: float | None = None) -> list[int]:
         """Append tasks at one place of the order.  Returns their ids."""
-        offer = Offer([self._encoded(value) for value in values], self.attempts)
+        offer = Offer([self._encoded(value) for value in values], self.attempts, now_us())
         return cast("list[int]", await self._blocks.call(self._key, offer, timeout=timeout))
 
     def _encoded(self, value: V) -> bytes:

@@ -1,0 +1,232 @@
+"""Processes that use all blocks under faults drawn from a seed, and what must hold whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from pygroups import Config, DeliveredElsewhere, Error, NotSent, Unknown, UsageError, View, ViewId
+from pygroups.blocks import Blocks, Counter, Lock, NoReply, NotHeld, ReplicatedDict, Requests, WorkQueue
+from pygroups.testing import Group
+
+SMALL: Final = Config(window=256 << 10, run_bytes=32 << 10)
+KEYS: Final = "abcdefgh"
+MAJORITY: Final = "uniform"
+PASSING: Final = (NotSent, Unknown, DeliveredElsewhere, NotHeld, NoReply)
+
+
+class Judge:
+    """What all processes of one test have seen."""
+
+    def __init__(self) -> None:
+        self.states: dict[ViewId, tuple[str, bytes]] = {}  # at each view: a member, and its state
+        self.agreed = 0  # views that a second member had with the same state
+        self.tokens: dict[int, str] = {}
+        self.highest = 0  # token that the store has seen
+        self.stale = 0  # writes that the store refused
+        self.numbers: dict[int, str] = {}  # of the counter
+        self.put: list[int] = []  # tasks
+        self.done: dict[int, str] = {}
+        self.held: list[str] = []
+        self.founded = 0  # processes that began without a state
+        self.ended = 0  # by an error
+
+    def on_view(self, who: str, view: ViewId, state: bytes) -> None:
+        """All members of a view begin it with the same blocks."""
+        other, known = self.states.setdefault(view, (who, state))
+        assert state == known, f"at view {view} {who} and {other} differ:\n{state!r}\n{known!r}"
+        self.agreed += other != who
+
+    def on_grant(self, who: str, token: int) -> None:
+        assert token not in self.tokens, f"{who} and {self.tokens[token]} have token {token}"
+        self.tokens[token] = who
+
+    def write(self, token: int) -> bool:
+        """The store: it refuses a token below the highest one.  Returns whether it took the write."""
+        if token < self.highest:
+            self.stale += 1
+            return False
+        self.highest = token
+        return True
+
+    def on_number(self, who: str, number: int) -> None:
+        if self.founded == 1:
+            assert number not in self.numbers, f"{who} and {self.numbers[number]} have number {number}"
+            self.numbers[number] = who
+
+    def on_done(self, who: str, task: int) -> None:
+        assert task not in self.done, f"{who} and {self.done[task]} have done task {task}"
+        self.done[task] = who
+
+
+class Watched(Blocks):
+    """Blocks that tell the judge their state at each view."""
+
+    judge: Judge
+    got_state = False
+
+    async def set_state(self, data: bytes) -> None:
+        self.got_state = True
+        await super().set_state(data)
+
+    def _on_view(self, view: View) -> None:
+        super()._on_view(view)
+        self.judge.on_view(str(self.channel.address), view.id, self._replica.saved())
+
+
+class Drawn:
+    """One drawn test."""
+
+    def __init__(self, group: Group, profile: str) -> None:
+        self.group = group
+        self.profile = profile
+        self.chance = random.Random(group.seed)
+        self.names = "ABCDE"[: self.chance.randint(2, 5)]
+        self.judge = Judge()
+        self.ending = asyncio.Event()
+        self.ready: list[str] = []
+
+    async def play(self) -> None:
+        for name in self.names:
+            self._start(name)
+            await asyncio.sleep(self.chance.choice([0, 0, 1]) if name != "A" else 2)
+        for _ in range(self.chance.randint(2, 7)):
+            await asyncio.sleep(self.chance.uniform(0, 5))
+            await self._fault()
+        self.group.heal()
+        await asyncio.sleep(40)
+        self.ending.set()
+        await asyncio.sleep(60)
+        self._check_end()
+
+    def _start(self, name: str) -> None:
+        self.group.start(name, self._live(name, random.Random(self.chance.random())))
+
+    async def _fault(self) -> None:
+        kind = self.chance.choice(["crash", "crash", "weather", "partition", "partition", "heal", "none"])
+        name = self.chance.choice(self.names)
+        if kind == "crash":
+            with contextlib.suppress(UsageError):  # it has ended already
+                self.group.crash(name)
+            await asyncio.sleep(self.chance.uniform(0, 8))
+            self._start(name)
+        elif kind == "weather":
+            self.group.weather(loss=self.chance.uniform(0, 0.2), reorder=self.chance.uniform(0, 0.2), late=0.01)
+        elif kind == "partition":
+            self.group.partition([name])
+        elif kind == "heal":
+            self.group.heal()
+
+    def _check_end(self) -> None:
+        """All processes that run have one view and could work in it to the end."""
+        assert self.judge.states
+        if self.profile != MAJORITY or self.judge.founded > 1:
+            return
+        missing = [task for task in self.judge.put if task not in self.judge.done]
+        assert not missing, f"the tasks {missing} are lost"
+
+    # -- a process
+
+    @contextlib.asynccontextmanager
+    async def _blocks(self) -> AsyncIterator[Watched]:
+        options: dict[str, Any] = {"rejoin": True} if self.profile == MAJORITY else {}
+        blocks = Watched("g", profile=self.profile, config=SMALL, **options)
+        blocks.judge = self.judge
+        async with blocks:
+            self.judge.founded += not blocks.got_state
+            yield blocks
+
+    async def _live(self, name: str, chance: random.Random) -> None:
+        while not self.ending.is_set():
+            try:
+                async with self._blocks() as blocks, asyncio.TaskGroup() as tasks:
+                    for work in self._work(blocks, name, chance):
+                        tasks.create_task(work)
+            except* Error:
+                self.judge.ended += 1
+                await asyncio.sleep(1)
+
+    def _work(self, blocks: Watched, name: str, chance: random.Random) -> list[Any]:
+        work = [self._write(blocks, chance), self._ask(blocks, chance)]
+        if self.profile == MAJORITY:
+            work += [self._lock(blocks, name, chance), self._count(blocks, name, chance)]
+            work += [self._put(blocks, chance), self._serve(blocks, name, chance)]
+        return work
+
+    async def _pauses(self, blocks: Watched, chance: random.Random, rate: float) -> AsyncIterator[None]:
+        """One step after the other.  An error that leaves the fate of a step open ends nothing; the end of the blocks
+        ends all."""
+        while not self.ending.is_set():
+            await asyncio.sleep(chance.expovariate(rate))
+            blocks.check_open()
+            yield
+
+    async def _write(self, blocks: Watched, chance: random.Random) -> None:
+        d: ReplicatedDict[str, int] = ReplicatedDict(blocks, "d", str, int)
+        async for _ in self._pauses(blocks, chance, 10):
+            key, value = chance.choice(KEYS), chance.randrange(1 << 32)
+            kind = chance.choice(["set", "set", "ttl", "delete", "swap", "stable", "many"])
+            with contextlib.suppress(*PASSING):
+                if kind == "set":
+                    await d.set(key, value)
+                elif kind == "ttl":
+                    await d.set(key, value, ttl=chance.uniform(0.1, 5))
+                elif kind == "delete":
+                    await d.delete(key)
+                elif kind == "swap":
+                    await d.compare_and_set(key, d.get(key), value)
+                elif kind == "stable":
+                    await d.set(key, value, until="stable", timeout=chance.choice([0.1, 5]))
+                else:
+                    await d.update(dict.fromkeys(KEYS, value), until=None)
+
+    async def _ask(self, blocks: Watched, chance: random.Random) -> None:
+        async def handler(value: int, caller: object) -> int:
+            await asyncio.sleep(chance.choice([0, 0, 0.01, 1]))
+            return value + 1
+
+        requests = Requests(blocks, "r", handler)
+        async for _ in self._pauses(blocks, chance, 2):
+            with contextlib.suppress(*PASSING):
+                if chance.random() < 0.5:
+                    assert await requests.call(chance.choice(blocks.members), 1) == 2
+                else:
+                    await requests.call_all(1, wants=chance.choice(["all", "majority", "first"]))
+
+    async def _lock(self, blocks: Watched, name: str, chance: random.Random) -> None:
+        lock = Lock(blocks, "l", lease=3)
+        async for _ in self._pauses(blocks, chance, 2):
+            with contextlib.suppress(*PASSING):
+                grant = await lock.acquire(timeout=chance.choice([None, 0.2, 5]))
+                self.judge.on_grant(name, grant.token)
+                for _ in range(3):
+                    await asyncio.sleep(chance.choice([0, 0.01, 0.1, 2]))
+                    if not self.judge.write(grant.token):
+                        break
+                await grant.release()
+
+    async def _count(self, blocks: Watched, name: str, chance: random.Random) -> None:
+        counter = Counter(blocks, "n")
+        async for _ in self._pauses(blocks, chance, 5):
+            with contextlib.suppress(*PASSING):
+                self.judge.on_number(name, await counter.add())
+
+    async def _put(self, blocks: Watched, chance: random.Random) -> None:
+        queue = WorkQueue(blocks, "q", str)
+        async for _ in self._pauses(blocks, chance, 3):
+            if self.group.now > 60:
+                return  # the workers come to an end with all tasks
+            with contextlib.suppress(*PASSING):
+                self.judge.put.append(await queue.put("x"))
+
+    async def _serve(self, blocks: Watched, name: str, chance: random.Random) -> None:
+        queue = WorkQueue(blocks, "q", str)
+        async for _ in self._pauses(blocks, chance, 100):
+            with contextlib.suppress(*PASSING):
+                task = await queue.get(timeout=chance.choice([1, 5]))
+                await asyncio.sleep(chance.choice([0, 0.01, 0.3]))
+                await task.done()
+                self.judge.on_done(name, task.id)

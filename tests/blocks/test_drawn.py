@@ -1,0 +1,29 @@
+"""All blocks under faults drawn from a seed: equal at each view, one holder, each number and each task once."""
+
+from __future__ import annotations
+
+import pytest
+
+from pygroups.testing import Group
+from tests.blocks.drawn import Drawn
+
+
+def play(profile: str, seed: int) -> Drawn:
+    group = Group(seed=seed)
+    played: list[Drawn] = []
+
+    async def story() -> None:
+        played.append(Drawn(group, profile))
+        await played[0].play()
+
+    group.run(story)
+    return played[0]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pygroups.testing.LeftOpen")
+@pytest.mark.parametrize("profile", ["total", "uniform", "total1999"])
+@pytest.mark.parametrize("seed", range(8))
+def test_blocks_hold_their_promises(profile: str, seed: int) -> None:
+    judge = play(profile, seed).judge
+    assert judge.agreed
