@@ -38,7 +38,9 @@ class Channel:
     Guide: docs/guides/choosing-a-profile.md.  `name`: the member's name,
     unique in the group; by default made from the host name and the process id, with random characters if the process id
     is below 1,000.  `bind`: the address to listen on, `host:port`, by default a free port of 127.0.0.1; an address
-    outside loopback needs `insecure=True`, because no encryption or authentication protects the group yet.
+    outside loopback needs `secret`, or `insecure=True`.  `secret`: the keys of the group, which all members need, as a
+    path (pathlib.Path) of a file that `pygroups secret new FILE` makes, the text of such a file, or at least 16 random
+    bytes; everything that the members send is then encrypted and authenticated.  Guide: docs/guides/secret.md.
     `advertise`: the address that the other members connect to, if that address differs from `bind`; port 0 is the port
     of `bind`.  `transport`: "tcp" (the default, but in profile "total1999"), "udp", or
     "udp:239.1.2.3:7000" for IP multicast; all members need the same one.  `discovery`: where members find each other:
@@ -276,6 +278,17 @@ class Channel:
     def stats(self) -> dict[str, Any]:
         """Counters, gauges and the bound of the memory, as plain values that JSON can represent."""
         return statistics(self._opened())
+
+    def rotate(self) -> None:
+        """Read the file of `secret=` again at once.  Without this call a changed file is read within a second.
+
+        Raises UsageError if the channel has no such file, or if the file cannot be used; the keys stay as they were.
+        """
+        file = self._options.secret_file
+        if file is None:
+            raise UsageError("rotate() needs a file: open the channel with secret=Path('FILE')")
+        if file.read():
+            self._opened().directory.refresh()
 
     def mark(self, kind: str, reason: str = "", members: Sequence[Address] = (), detail: str = "") -> None:
         """Write a mark into the journal: `fault` (with the members concerned), `heal` or `quiet`.

@@ -20,7 +20,7 @@ from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 import msgspec
 
 from pygroups.core.address import checked_name
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 from pygroups.core.fingerprint import fingerprint
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX
@@ -31,8 +31,11 @@ from pygroups.core.services import ANY_SIZE, GOSSIP, MEMBERSHIP, MERGING, PRIMAR
 from pygroups.drivers.contacts import checked_advertise, checked_bind
 from pygroups.drivers.discovery.options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
+from pygroups.drivers.secret_file import SecretFile
 from pygroups.drivers.transports import Transport, parse_transport
 from pygroups.layers.profiles import Profile, profile_named
+from pygroups.wire.ring import Secret, parse_ring, ring_of_bytes
+from pygroups.wire.seal import check_available
 
 from .config import Config
 from .state.states import LargeState, State
@@ -48,7 +51,7 @@ _lives = itertools.count(1)  # channels of this process
 class Options:
     """The options of a channel, with their types and defaults: Channel has the same.  See Channel for their meaning.
 
-    Raises UsageError for a wrong value, and NotBuilt for a value that is not built yet.
+    Raises UsageError for a wrong value.
     """
 
     group: str | None
@@ -63,7 +66,7 @@ class Options:
     expect: int | None = None
     rejoin: bool = False
     on_merge: str | OnMerge = KEEP
-    secret: bytes | str | None = field(default=None, repr=False)
+    secret: bytes | str | os.PathLike[str] | None = field(default=None, repr=False)
     insecure: bool = False
     journal: str | os.PathLike[str] | None = None
     journal_payloads: bool = False
@@ -73,14 +76,14 @@ class Options:
     config: Config | Limits | None = None
 
     def __post_init__(self) -> None:
-        _refuse_unbuilt(self.secret)
         _check_types(self.profile, self.bind, name=self.name, advertise=self.advertise)
         _check_discovery(self.discovery)
         _check_flags(insecure=self.insecure, rejoin=self.rejoin)
         _check_flags(journal_payloads=self.journal_payloads, journal_fsync=self.journal_fsync)
         _check_group(self.group, self.chosen_profile)
         _ = self.carrier
-        checked_bind(self.bind, insecure=self.insecure)
+        _ = self.keys
+        checked_bind(self.bind, insecure=self.leaves_machine)
         if self.advertise is not None:
             checked_advertise(self.advertise)
         if MEMBERSHIP not in self.chosen_profile.services:
@@ -123,7 +126,27 @@ class Options:
     @cached_property
     def sources(self) -> DiscoverySources:
         """The sources in which members find each other."""
-        return parse_discovery(self.discovery, insecure=self.insecure)
+        return parse_discovery(self.discovery, insecure=self.leaves_machine)
+
+    @cached_property
+    def secret_file(self) -> SecretFile | None:
+        """The file of the secret, if `secret` is a path."""
+        if not isinstance(self.secret, os.PathLike):
+            return None
+        return SecretFile(absolute(self.secret, f"secret={self.secret!r}"))
+
+    @cached_property
+    def keys(self) -> Secret | None:
+        """The keys of the group; None: frames are not sealed."""
+        if self.secret is None:
+            return None
+        check_available()
+        return self.secret_file.secret if self.secret_file is not None else _given_keys(self.secret)
+
+    @property
+    def leaves_machine(self) -> bool:
+        """Whether other machines may be reached, and may reach this process."""
+        return self.insecure or self.secret is not None
 
     @cached_property
     def limits(self) -> Limits:
@@ -187,10 +210,16 @@ def _check_names(kind: str, of_make: Signature, args: tuple[object, ...], named:
         raise UsageError(f"{kind}() needs a group: give it a name, for instance {kind}('orders')")
 
 
-def _refuse_unbuilt(secret: object) -> None:
-    """Raise NotBuilt for an option that is part of the design and is not built yet."""
-    if secret is not None:
-        raise NotBuilt("secret= is not built yet: bind to loopback, where only this machine can reach the group")
+def _given_keys(secret: object) -> Secret:
+    """The keys in the option itself.  No message shows a part of it."""
+    if isinstance(secret, bytes):
+        return Secret(ring_of_bytes(secret))
+    if isinstance(secret, str):
+        return Secret(parse_ring(secret, "secret="))
+    raise UsageError(
+        f"secret= must be a path (pathlib.Path), random bytes, or the text of a file that `pygroups secret new` makes, "
+        f"and is a {type(secret).__name__}"
+    )
 
 
 def _check_min_members(number: object) -> None:

@@ -23,6 +23,7 @@ from pygroups.drivers.discovery.directory import Directory
 from pygroups.drivers.discovery.network import NetworkDiscovery
 from pygroups.drivers.discovery.no_discovery import NoDiscovery
 from pygroups.drivers.former_life import Former, former_life
+from pygroups.drivers.handshake import Handshake
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
 from pygroups.drivers.tcp.tcp import TcpNetwork
@@ -43,7 +44,7 @@ class Connections(DriverNetwork, Protocol):
     bind: Contact
     contact: str
     lossless: bool  # the network reports every loss of frames
-    receive: Callable[[memoryview], None]
+    receive: Callable[[memoryview], bool]
     happened: Callable[[Event], None]
     count: Callable[..., None]
     crashed: Callable[[BaseException], None]
@@ -120,13 +121,15 @@ class LocalPlatform:
         return asyncio.get_running_loop()
 
     def network(self, me: Address, options: Options) -> Connections:
-        bind, advertise, insecure = options.bind, options.advertise, options.insecure
+        common: dict[str, Any] = {
+            "bind": options.bind,
+            "advertise": options.advertise,
+            "insecure": options.leaves_machine,
+            "handshake": Handshake(me, options.keys),
+        }
         if options.carrier.kind == "tcp":
-            return TcpNetwork(me, options.greeting, options.limits, bind=bind, advertise=advertise, insecure=insecure)
-        to_all = options.carrier.to_all
-        return UdpNetwork(
-            me, options.greeting, options.limits, bind=bind, advertise=advertise, insecure=insecure, to_all=to_all
-        )
+            return TcpNetwork(me, options.greeting, options.limits, **common)
+        return UdpNetwork(me, options.greeting, options.limits, **common, to_all=options.carrier.to_all)
 
     def discovery(self, me: Address, options: Options, network: Connections) -> SessionDiscovery:
         if options.group is None:
@@ -135,7 +138,14 @@ class LocalPlatform:
         loop, transport, sources = asyncio.get_running_loop(), options.carrier.kind, options.sources
         if sources.folder is not None and not sources.asks:
             return Directory(
-                sources.folder, options.journal_name, me, options.limits, loop, transport, network.unreachable
+                sources.folder,
+                options.journal_name,
+                me,
+                options.limits,
+                loop,
+                transport,
+                network.unreachable,
+                network.handshake,
             )
         return NetworkDiscovery(
             sources,
@@ -145,7 +155,7 @@ class LocalPlatform:
             loop,
             network,
             transport=transport,
-            insecure=options.insecure,
+            insecure=options.leaves_machine,
         )
 
     def journal(self, me: Address, options: Options) -> Journal | None:

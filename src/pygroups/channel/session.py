@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from pygroups.core import events as core
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Ended
-from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, UsageError
+from pygroups.core.errors import ChannelClosed, Excluded, JournalFailed, Refused, UsageError
 from pygroups.core.layer import Env
 from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
 from pygroups.core.merge_events import StaysApart
@@ -23,11 +23,13 @@ from pygroups.core.top import Delivered, Reached, Top
 from pygroups.drivers.contacts import parse_contact
 from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.drivers.forks import watched
+from pygroups.drivers.handshake import OtherSecret
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import Member
 from pygroups.drivers.rate_limited import RateLimitedLog
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
+from pygroups.wire.seal import FRAMES, Sealed
 
 from .alone import alone
 from .channel_events import JournalLost, Left, MergeView, View, gap_of, translated
@@ -115,6 +117,7 @@ class Session:
         )
         self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced, self._alone)
         self.watchdog = Watchdog(self.waits, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
+        self.watchdog.also = self.look_at_secret
         self.receivers = None if options.group is not None else KnownReceivers(self.network.meet, config.contacts_max)
         self.reachable = Reachable(self.network.knows)
         watched(self)
@@ -128,10 +131,9 @@ class Session:
         env.expect = options.expect or 0
         env.on_merge, env.chooses = choice_of(options.on_merge, self._undecided)
         frame_bytes = options.carrier.frame_bytes(options.limits)
-        trace = trace_of(self.me)
-        return build_stack(
-            options.chosen_profile, env, lambda heads: Codec(options.journal_name, heads, frame_bytes), trace
-        )
+        trace, keys, group = trace_of(self.me), options.keys, options.journal_name
+        seal = None if keys is None else Sealed(keys, FRAMES, group)
+        return build_stack(options.chosen_profile, env, lambda heads: Codec(group, heads, frame_bytes, seal), trace)
 
     def _connect(self) -> None:
         member, network, directory = self.member, self.network, self.directory
@@ -156,8 +158,18 @@ class Session:
         return tuple(dict.fromkeys([member for layer in layers for member in layer.waits_for()]))
 
     def _found(self, event: core.Event) -> None:
+        if isinstance(event, OtherSecret):
+            if not self.joined.done():
+                self.joined.set_exception(Refused(event.detail))
+            return
         self.waits.on_event(event)
         self.member.happened(event)
+
+    def look_at_secret(self) -> None:
+        """Read the file of the secret again if it has changed."""
+        file = self.options.secret_file
+        if file is not None and file.look():
+            self.directory.refresh()  # the entry in the folder is sealed, too
 
     def _members(self) -> Container[Address]:
         """The processes to which this member can send."""

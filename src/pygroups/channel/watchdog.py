@@ -87,6 +87,7 @@ class Watchdog:
         self.due = 0
         self.alone_due = 0  # the time of the next warning of a member that is alone
         self.timer: Timer | None = None
+        self.also: Callable[[], None] = _nothing  # a further check
         self.lasting: dict[object, Lasting] = {}
 
     def start(self) -> None:
@@ -109,6 +110,7 @@ class Watchdog:
         self._on_alone(self.reporter.is_alone(), now)
         self._on_holders(now)
         self.reporter.end_deadlocks(now)
+        self.also()
         self.start()
 
     def _on_lateness(self, late: int) -> None:
@@ -161,3 +163,7 @@ class Watchdog:
         if lasting is None:
             lasting = self.lasting[what] = Lasting(now)
         return lasting.seconds(now)
+
+
+def _nothing() -> None:
+    """No further check."""

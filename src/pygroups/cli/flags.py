@@ -12,12 +12,14 @@ from pygroups.core.errors import Refused, UsageError
 _NAMES: Final = (
     "name|profile|bind|advertise|transport|discovery|insecure|journal_payloads|journal|min_members|expect|rejoin"
 )
+_SECRET: Final = re.compile(r"\bsecret=")  # the command line has no option for the secret itself
 _ARGUMENT: Final = re.compile(rf"\b({_NAMES})=(?:True\b|(?=[\s,;:])|$)")  # `insecure=True`, `journal= a folder`
 _WITH_VALUE: Final = re.compile(rf"\b({_NAMES})=|^({_NAMES}) (?=')")  # `journal=DIR`, and `bind '0.0.0.0:1' can ...`
 
 
 def as_flags(text: str) -> str:
     """`text` with `bind=` and `insecure=True` written as `--bind` and `--insecure`."""
+    text = _SECRET.sub("--secret-file ", text).replace("--secret-file ,", "--secret-file,")
     text = _ARGUMENT.sub(lambda found: _flag(found[1]), text)
     return _WITH_VALUE.sub(lambda found: f"{_flag(found[1] or found[2])} ", text)
 

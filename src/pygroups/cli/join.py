@@ -8,7 +8,7 @@ import asyncio
 from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
 from pygroups.cli.logs import show_chosen_address, show_trace, show_warnings
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 from pygroups.core.services import MEMBERSHIP
 
 
@@ -47,6 +47,7 @@ async def _member(group: str | None, options: JoinOptions) -> int:
         min_members=options.min_members,
         expect=options.expect,
         rejoin=options.rejoin,
+        secret=options.secret_file,
         insecure=options.insecure,
         journal=options.journal,
         journal_payloads=options.journal_payloads,
@@ -62,9 +63,7 @@ def _has_no_group(profile: str) -> bool:
 
 
 def _check(group: str | None, options: JoinOptions) -> None:
-    """Raise UsageError for wrong options, and NotBuilt for options that are not built yet."""
-    if options.secret_file is not None:
-        raise NotBuilt("--secret-file is not built yet: leave it out")
+    """Raise UsageError for wrong options."""
     if options.journal_payloads and options.journal is None:
         raise UsageError("--journal-payloads needs --journal DIR, the folder to write to")
     if options.on_journal_lost == "leave" and options.journal is None:
@@ -81,6 +80,6 @@ def _check(group: str | None, options: JoinOptions) -> None:
     if alone and options.to is not None:
         from pygroups.drivers.contacts import checked_place
 
-        checked_place(options.to, insecure=options.insecure)
+        checked_place(options.to, insecure=options.insecure or options.secret_file is not None)
     if options.timeout is not None and not options.leave_at_eof:
         raise UsageError("--timeout limits the wait of --leave-at-eof: give both options or neither")

@@ -10,9 +10,6 @@ from cyclopts import Parameter
 
 from pygroups.cli.options import Flag, Whole
 
-HIDDEN = Parameter(show=False)
-"""For options of the design that are not built: they raise NotBuilt, and are not in the help."""
-
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -50,11 +47,16 @@ class JoinOptions:
         When the journal cannot be written, for instance on a full disk: continue without it, or leave the group. The
         exit code is 1 in both cases.
     bind
-        The address to listen on, HOST:PORT. An address outside loopback needs --insecure.
+        The address to listen on, HOST:PORT. An address outside loopback needs --secret-file, or --insecure.
     advertise
         The address that other members connect to, if it differs from --bind. Port 0 is the port of --bind.
     insecure
-        Allow an address that other machines can reach. No encryption or authentication protects the group there.
+        Allow an address that other machines can reach without --secret-file. No encryption or authentication protects
+        the group there.
+    secret_file
+        The file with the keys of the group, which `pygroups secret new FILE` makes; all members need the same keys.
+        Everything that the members send is then encrypted and authenticated. By default the file that
+        PYGROUPS_SECRET_FILE in the environment names, if there is one.
     discovery
         Where members find each other: dir:/path (a folder, the same one for all processes), HOST:PORT,HOST:PORT
         (addresses), dns:NAME:PORT, udp:239.1.2.3:7001 (IP multicast), cache:/path (remembers addresses). Repeat the
@@ -95,7 +97,7 @@ class JoinOptions:
     rejoin: Flag = False
     transport: str | None = None
     trace: Flag = False
-    secret_file: Annotated[Path | None, HIDDEN] = None
+    secret_file: Annotated[Path | None, Parameter(env_var="PYGROUPS_SECRET_FILE")] = None
 
 
 DEFAULTS: Final = JoinOptions()

@@ -155,6 +155,16 @@ Exit code 0: a member accepted the command. Exit code 1: a member received data 
 member answered. Exit code 2: no member of the group runs on this machine, or none of them knows \
 the member.""",
     ),
+    "secret": Command(
+        "pygroups.cli.secret:secret",
+        "Make the key of a group, with which its members encrypt and authenticate everything that they send.",
+        "pygroups secret new orders.secret",
+        """\
+all members of the group read the same file:
+  pygroups join orders --secret-file orders.secret
+a further key for a group that runs, behind the key that it uses:
+  pygroups secret new --epoch 2 >> orders.secret""",
+    ),
     "config": Command("pygroups.cli.config:app", "Show, check or print the defaults of every option."),
     "watch": Command("pygroups.cli.watch:watch", "Watch groups or journals on a page on loopback."),
 }

@@ -111,3 +111,8 @@ class PeerError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class SealError(PeerError):
+    """The tag of a frame is wrong, or the frame was received before.  So nothing in it can be believed, not even its
+    sender."""

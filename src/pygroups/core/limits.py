@@ -31,6 +31,7 @@ UNREAD_EVENTS_MAX: Final = 10_000  # unread events of a program that are no mess
 WINDOW_RUNS: Final = 4_096  # runs in one window: even an empty run costs memory
 RUN_COST: Final = 1 << 10  # the most memory that one kept run takes beside its body
 ENTRY_BYTES: Final = 5  # the most bytes that msgpack adds to a payload
+REPLAY_WINDOW: Final = 8_192  # frames of one sender, below the newest, of which each is accepted once
 HELLO_MAX: Final = 8 << 10  # bytes that a connection may send before its peer has identified itself
 
 FLAGS: Final = ("use_mcast_for_gossip", "late_join_handler", "catch_up")  # limits that are 0 or 1

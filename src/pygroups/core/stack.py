@@ -10,7 +10,7 @@ from pygroups.core.tables import Tables
 
 from .address import Address
 from .driver_events import COMMANDS
-from .errors import PeerError, UsageError
+from .errors import PeerError, SealError, UsageError
 from .events import Event, NewView
 from .layer import NEVER, Env, Layer, Record, services_of
 from .run import Run
@@ -112,8 +112,9 @@ class Stack:
         lower = range(place + 1, len(self.layers))
         return next((to for to in lower if type(self.layers[to]).down is not Layer.down), len(self.layers))
 
-    def receive(self, frame: bytes | memoryview, now: int) -> None:
-        """Handle a received frame.  An invalid frame is counted and dropped, and raises no exception."""
+    def receive(self, frame: bytes | memoryview, now: int) -> bool:
+        """Handle a received frame.  An invalid frame is counted and dropped, and raises no exception.  Returns whether
+        the frame was authentic: otherwise its sender is not known."""
         if now - self.env.now > self._pause:
             self._after_pause(now)
         self.env.now = now
@@ -121,11 +122,12 @@ class Stack:
             runs = self.codec.decode(frame, self.env.me)
         except PeerError as error:
             self.env.drop(error.reason)
-            return
+            return not isinstance(error, SealError)
         bottom = self._places[self._bottom]
         for run in runs:
             bottom.up(run)
         self._settle(self._bottom)
+        return True
 
     def happened(self, event: Event, now: int) -> None:
         """Handle an event of the driver: Found, Answered, Ended or Dead."""

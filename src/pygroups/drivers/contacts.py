@@ -78,8 +78,8 @@ def checked_place(text: str, *, insecure: bool) -> Contact:
         raise UsageError(f"to {text!r} does not name a process: write host:port, for instance 127.0.0.1:7000") from None
     if not contact.loopback and not insecure:
         raise UsageError(
-            f"to {text!r} is on another machine, and no encryption or authentication protects the messages yet: use "
-            "127.0.0.1, or give insecure=True"
+            f"to {text!r} is on another machine, and without secret= no encryption or authentication protects the "
+            "messages: give secret=, or insecure=True, or use 127.0.0.1"
         )
     if not contact.port or contact.everywhere:
         raise UsageError(f"to {text!r} is not an address that this process can reach: name a host and its port")
@@ -92,13 +92,14 @@ def checked_bind(text: str, *, insecure: bool) -> Contact:
     _refuse_scope(contact, f"bind {text!r}")
     if not contact.loopback and not contact.is_number and not insecure:
         raise UsageError(
-            f"bind {text!r} is a name that may lead to an address for other machines, and no encryption or "
-            "authentication protects the group yet: bind to 127.0.0.1 or localhost, or give insecure=True"
+            f"bind {text!r} is a name that may lead to an address for other machines, and without secret= no "
+            "encryption or authentication protects the group: give secret=, or insecure=True, or bind to 127.0.0.1 or "
+            "localhost"
         )
     if not contact.loopback and not insecure:
         raise UsageError(
-            f"bind {text!r} can be reached from other machines, and no encryption or authentication protects the group "
-            "yet: bind to 127.0.0.1, or give insecure=True"
+            f"bind {text!r} can be reached from other machines, and without secret= no encryption or authentication "
+            "protects the group: give secret=, or insecure=True, or bind to 127.0.0.1"
         )
     return contact
 

@@ -9,6 +9,7 @@ in four bytes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -70,6 +71,8 @@ class DiscoveryReply(msgspec.Struct, array_like=True, tag="found"):
     refusal: Text = ""
 
 
+Answering = Callable[[DiscoveryReply], None]  # sends the answer to a question of discovery
+
 NO_GROUP: Final = "- "  # in place of a group's name, before the profile and the limits; no name has a space
 OTHER_GROUP: Final = "another group"
 OTHER_MEMBER: Final = "another member"
@@ -79,10 +82,19 @@ HandshakeMessage = TypeVar("HandshakeMessage", Hello, Welcome, DiscoveryQuestion
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encoded(message: Hello | Welcome | DiscoveryQuestion | DiscoveryReply) -> bytes:
-    """The bytes of `message` on the wire, with the length."""
-    body = _encoder.encode(message)
+def packed(message: Hello | Welcome | DiscoveryQuestion | DiscoveryReply) -> bytes:
+    """The bytes of `message`, without its length."""
+    return _encoder.encode(message)
+
+
+def with_length(body: bytes) -> bytes:
+    """`body` behind its length, as TCP carries it."""
     return LENGTH.pack(len(body)) + body
+
+
+def encoded(message: Hello | Welcome | DiscoveryQuestion | DiscoveryReply) -> bytes:
+    """The bytes of `message` behind its length, without a seal."""
+    return with_length(packed(message))
 
 
 def decoded(body: bytes | memoryview, kind: type[HandshakeMessage]) -> HandshakeMessage:

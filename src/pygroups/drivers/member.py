@@ -133,16 +133,18 @@ class Member:
 
     # -- inputs
 
-    def receive(self, frame: memoryview) -> None:
-        """Pass a received frame to the stack."""
+    def receive(self, frame: memoryview) -> bool:
+        """Pass a received frame to the stack.  Returns whether the frame is authentic."""
         if self.closed:
-            return
+            return True
+        authentic = True
         try:
-            self.stack.receive(frame, self.clock.now())
+            authentic = self.stack.receive(frame, self.clock.now())
         except Exception as error:  # noqa: BLE001 (the driver's outermost loop: any error here is a bug in pygroups)
             self.crash(error)
         if not self.due:
             self.schedule()
+        return authentic
 
     def happened(self, event: Event) -> None:
         """Pass an event of the network or of discovery to the stack."""

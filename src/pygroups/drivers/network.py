@@ -18,27 +18,37 @@ from pygroups.wire.frame import VERSION
 
 from .book import Book, Reach
 from .contacts import Contact, checked_bind
-from .hello import NO_GROUP, Hello
+from .handshake import Handshake
+from .hello import NO_GROUP, Hello, packed
 from .rate_limited import RateLimitedLog
 
 
 class Network:
-    """The frames of one member.  `receive` is called with each frame that arrives, and `happened` with the driver's
-    events."""
+    """The frames of one member.  `receive` is called with each frame that arrives, and returns whether the frame is
+    authentic.  `happened` is called with the driver's events."""
 
     lossless: bool  # the network reports each loss
     logger: ClassVar[logging.Logger]
 
     def __init__(
-        self, me: Address, group: str, config: Config, *, bind: str, advertise: str | None, insecure: bool
+        self,
+        me: Address,
+        group: str,
+        config: Config,
+        *,
+        bind: str,
+        advertise: str | None,
+        insecure: bool,
+        handshake: Handshake | None,
     ) -> None:
         self.me = me
         self.group = group
+        self.handshake = handshake or Handshake(me)
         self.config = config
         self.bind = checked_bind(bind, insecure=insecure)
         self.advertise = advertise
         self.contact = ""  # the address at which other members reach this one; known after open()
-        self.receive: Callable[[memoryview], None]
+        self.receive: Callable[[memoryview], bool]
         self.happened: Callable[[Event], None]
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]
@@ -68,9 +78,15 @@ class Network:
         """The contacts at which `peer` may listen."""
         return self.book.reaches(peer)
 
-    def hello(self, peer: Address | None) -> Hello:
-        """The hello for `peer`."""
-        return Hello(VERSION, self.group, self.me, self.contact, peer)
+    def hello(self, peer: Address | None, about: bytes = b"") -> bytes:
+        """A hello for `peer`, as it travels.  Each hello is sent once."""
+        return self.handshake.closed(packed(Hello(VERSION, self.group, self.me, self.contact, peer)), about)
+
+    def unopened(self, body: bytes | memoryview, where: str) -> bytes:
+        """The refusal of a message from the host `where` that this member cannot open; b"" if it sends none."""
+        self.count("messages that could not be opened")
+        self.warn.warning(f"unopened {where}", "a message from %s cannot be opened: another secret, or none", where)
+        return self.handshake.refusal(body)
 
     def answered_at(self, peer: Address, contact: Contact) -> None:
         """`peer` has answered there.  Without a group no view names contacts, so this contact becomes a trusted one."""

@@ -31,7 +31,7 @@ class MemberNetwork(Wires["MemberNetwork"]):
         self.bind = Contact(me.name, 0)
         self.routes: dict[Address, None] = {}
         self.ended = ""
-        self.receive: Callable[[memoryview], None]
+        self.receive: Callable[[memoryview], bool]
         self.happened: Callable[[Event], None]
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]

@@ -14,7 +14,7 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import BODY_MAX, FRAME_FILL, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run
 
-from .frame import HEADER, Checksum
+from .frame import HEADER, Checksum, Seal
 
 _Number = Annotated[int, Meta(ge=0, le=1 << 62)]
 _Count = Annotated[int, Meta(ge=0, le=RUN_MESSAGES_MAX)]
@@ -36,9 +36,12 @@ class Codec:
 
     `heads` are msgspec structs with `array_like=True` and an integer `tag` each, no two alike (TypeError otherwise).
     With `frame_bytes` a frame of several runs is no larger than that, header included; a frame of one run may be.
+    Without `seal` frames have a checksum.
     """
 
-    def __init__(self, group: str, heads: Iterable[type], frame_bytes: int | None = None) -> None:
+    def __init__(
+        self, group: str, heads: Iterable[type], frame_bytes: int | None = None, seal: Seal | None = None
+    ) -> None:
         any_head: Any = Union[tuple(heads)]  # noqa: UP007 (the members are known at run time only)
         any_heads = Annotated[tuple[any_head, ...], Meta(max_length=HEADS_MAX)]
         self._wire_run: Any = msgspec.defstruct(
@@ -59,7 +62,7 @@ class Codec:
         )
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(self._packet)
-        self._seal = Checksum(group)
+        self._seal = seal or Checksum(group)
         self.next_number = 0  # of the next frame
         self._room = None if frame_bytes is None else frame_bytes - HEADER.size - OUTER_MAX
 
@@ -94,7 +97,8 @@ class Codec:
         return self._seal.sealed(pieces, me, self.next_number - 1)
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
-        """The runs of a frame for `me`.  Raises PeerError for any other bytes.
+        """The runs of a frame for `me`.  Raises SealError if the frame is not authentic, and PeerError for any other
+        bytes.
 
         A length field alone allocates no memory: the memory grows with the bytes that are there.  Bodies stay encoded;
         core.run.payloads_of decodes and checks them.

@@ -26,8 +26,20 @@ from pygroups.core.turn import NoQuestions
 
 from ..contacts import Contact, parse_contact
 from ..forks import watched
+from ..handshake import Handshake
 from ..rate_limited import RateLimitedLog
-from .entries import Entry, address_of, founders_lock, is_at, living, own_folder, remove_empty_group, text_of, written
+from .entries import (
+    UNOPENED,
+    Entry,
+    address_of,
+    founders_lock,
+    is_at,
+    living,
+    own_folder,
+    remove_empty_group,
+    text_of,
+    written,
+)
 from .options import GroupsFolder
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.directory")
@@ -59,6 +71,7 @@ class Directory(NoQuestions):
         loop: asyncio.AbstractEventLoop | None = None,
         transport: str = "tcp",
         unreachable: Callable[[Contact], str] = lambda contact: "",
+        handshake: Handshake | None = None,
     ) -> None:
         self.groups = groups
         self.group = group
@@ -68,6 +81,7 @@ class Directory(NoQuestions):
         self.loop = loop
         self.transport = transport
         self.unreachable = unreachable  # the reason why this process cannot send to a contact
+        self.handshake = handshake or Handshake(me)
         self.invitation_s = 4 * config.flush_timeout / SECOND  # the age at which an invitation counts as outdated
         self.happened: Callable[[Event], None]
         self.count: Callable[[str], None]
@@ -76,6 +90,7 @@ class Directory(NoQuestions):
         self.founding = -1  # the group's lock, while this process holds it
         self.published = Entry(member=False, contact="")
         self.unpublished = False  # the entry could not be updated
+        self.keys_of_entry = 0  # the version of the keys that seal the entry
         self.retry: asyncio.TimerHandle | None = None
         self.wants_to_found = False  # by the last search
         self.retries = 0  # tries of `find` in a row that the file system refused
@@ -144,7 +159,11 @@ class Directory(NoQuestions):
 
     def refresh(self) -> None:
         """Renew the entry's time, so that no cleanup of /tmp removes it.  Write it again if it was removed."""
-        if self.published.contact and self._ensure_written():
+        if not self.published.contact:
+            return
+        if self.keys_of_entry != self.handshake.version:
+            self._publish()
+        elif self._ensure_written():
             self._try("be renewed", lambda: os.utime(self.entry))
 
     def installed(self, members: Collection[Address]) -> None:
@@ -154,7 +173,7 @@ class Directory(NoQuestions):
     def _publish(self) -> None:
         """Update the entry."""
         self.unpublished = not self._ensure_written() or not self._try(
-            "be changed", lambda: os.pwrite(self.entry, text_of(self.published), 0)
+            "be changed", lambda: os.pwrite(self.entry, self._text(), 0)
         )
         if self.published.member and not self.unpublished:
             self._release_founding()
@@ -182,9 +201,13 @@ class Directory(NoQuestions):
         for _ in range(FOLDER_TRIES):
             with contextlib.suppress(FileNotFoundError):
                 own_folder(self.folder)
-                return written(self.folder, self.me, self.published)
+                return written(self.folder, self.me, self._text())
         own_folder(self.folder)
-        return written(self.folder, self.me, self.published)
+        return written(self.folder, self.me, self._text())
+
+    def _text(self) -> bytes:
+        self.keys_of_entry = self.handshake.version
+        return self.handshake.entry_closed(text_of(self.published))
 
     def _try(self, what: str, change: Callable[[], object]) -> bool:
         """Whether `change` succeeded; if not, the next check tries again."""
@@ -267,12 +290,16 @@ class Directory(NoQuestions):
     def _found(self) -> Found | None:
         """The members, or None while it is not clear which process founds the group."""
         members, invited = self._others()
+        if not self.published.member and (verdict := self.handshake.verdict()) is not None:
+            self.happened(verdict)
+        invited = invited or self.handshake.objects
         if members or not self.wants_to_found:
             self._release_founding()
             return Found(members, False, self.seekers, not self.unreached)
         if invited or not self._take_founding():
             return None
         members, invited = self._others()  # another process may have founded it since
+        invited = invited or self.handshake.objects
         if members or invited:
             self._release_founding()
         return Found(members, not members and not invited, self.seekers)
@@ -301,7 +328,12 @@ class Directory(NoQuestions):
             address = address_of(name)
             if address is None or address == self.me:
                 continue
-            entry = living(self.folder / name, self.invitation_s)
+            entry = living(self.folder / name, self.invitation_s, self.handshake.entry_opened)
+            if entry is UNOPENED:
+                self._foreign_secret(address)
+                continue
+            if entry is not None:
+                self.handshake.heard(address)
             if entry is not None and (reason := self._separated(entry)):
                 self.unreached = f"{address} of group {self.group} {reason}"
                 invited = invited or entry.member or entry.invited
@@ -312,6 +344,13 @@ class Directory(NoQuestions):
                     self.seekers[address] = entry.contact
                 invited = invited or entry.invited
         return found, invited
+
+    def _foreign_secret(self, process: Address) -> None:
+        self.count("entries that could not be opened")
+        self.handshake.refused(f"the process {process} in {self.folder}")
+        self.warn.warning(
+            "secret", "the entry of %s in %s cannot be opened: another secret, or none", process, self.folder
+        )
 
     def _separated(self, entry: Entry) -> str:
         """The reason why this process cannot reach the process of `entry`; "" if this process can."""

@@ -9,6 +9,7 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,6 +19,8 @@ from msgspec import Meta
 from pygroups.core.address import Address, parse_address
 from pygroups.core.errors import UsageError
 from pygroups.core.limits import TEXT_MAX
+
+from ..handshake import Unopened, plain_entry
 
 ENTRY_MAX: Final = 1_024  # bytes of an entry; pygroups writes no longer ones
 LOCK_NAME: Final = "lock"  # no entry has this name, because the name of an entry contains @
@@ -35,6 +38,10 @@ class Entry(msgspec.Struct):
     transport: str = "tcp"  # members with different transports cannot reach each other
 
 
+UNOPENED: Final = Entry(member=False, contact="")
+"""The entry of a living process that has another secret, or that only one of the two processes has."""
+
+
 def text_of(entry: Entry) -> bytes:
     """The text of an entry.  The text has the same length for members and others, so that one write replaces the whole
     text."""
@@ -50,13 +57,13 @@ def address_of(name: str) -> Address | None:
         return None
 
 
-def written(folder: Path, me: Address, entry: Entry) -> int:
+def written(folder: Path, me: Address, text: bytes) -> int:
     """The open file of a new entry.  The file is locked before it gets its name, so no process sees the file without a
     lock."""
     nameless = folder / f".{me}"
     file = _made_and_locked(nameless)
     try:
-        os.write(file, text_of(entry))
+        os.write(file, text)
         nameless.rename(folder / str(me))
     except OSError:
         os.close(file)
@@ -64,8 +71,11 @@ def written(folder: Path, me: Address, entry: Entry) -> int:
     return file
 
 
-def living(path: Path, invitation_s: float) -> Entry | None:
-    """The entry at `path` if its process lives; otherwise the entry is removed.
+Opening = Callable[[bytes, Address], bytes | memoryview]  # the text in an entry of this process; raises Unopened
+
+
+def living(path: Path, invitation_s: float, opened: Opening = plain_entry) -> Entry | None:
+    """The entry at `path` if its process lives; otherwise the entry is removed.  UNOPENED: `opened` cannot open it.
 
     An invitation older than `invitation_s` does not count, because its process is stopped.
     """
@@ -80,7 +90,7 @@ def living(path: Path, invitation_s: float) -> Entry | None:
             return None
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        entry = _entry(os.read(file, ENTRY_MAX))
+        entry = _entry(os.read(file, ENTRY_MAX), path.name, opened)
         if entry is not None and entry.invited and time.time() - os.fstat(file).st_mtime > invitation_s:
             entry.invited = False
         return entry
@@ -165,8 +175,11 @@ def _made_and_locked(path: Path) -> int:
         os.close(file)
 
 
-def _entry(text: bytes) -> Entry | None:
+def _entry(data: bytes, name: str, opened: Opening) -> Entry | None:
+    address = address_of(name)
     try:
-        return msgspec.json.decode(text, type=Entry)
+        return None if address is None else msgspec.json.decode(opened(data, address), type=Entry)
+    except Unopened:
+        return UNOPENED
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
@@ -17,7 +16,8 @@ from pygroups.core.limits import HELLO_MAX
 
 from ..contacts import Contact
 from ..forks import closed_in_children
-from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
+from ..handshake import Handshake
+from ..hello import Answering, DiscoveryQuestion, DiscoveryReply, decoded, packed
 from ..multicast_membership import MulticastMembership
 
 IP_MULTICAST_ALL: Final = 49  # of Linux: 0 refuses datagrams of groups that only other sockets have joined
@@ -28,9 +28,10 @@ class MulticastDiscovery(Protocol):
     """The part of discovery that a multicast address uses."""
 
     loop: asyncio.AbstractEventLoop
+    handshake: Handshake
 
     def count(self, what: str) -> None: ...
-    def asked(self, question: DiscoveryQuestion, answer: Callable[[bytes], None]) -> None: ...
+    def asked(self, question: DiscoveryQuestion, answer: Answering) -> None: ...
     def replied(self, reply: DiscoveryReply) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
@@ -107,12 +108,13 @@ class Multicast:
 
     def ask(self, question: DiscoveryQuestion) -> None:
         """Send a question to all processes."""
-        self._send(encoded(question)[LENGTH.size :], (self.to_all.host, self.to_all.port))
+        self._send(self.discovery.handshake.closed(packed(question)), (self.to_all.host, self.to_all.port))
 
-    def answer(self, reply: bytes, longest: int, place: tuple[str, int]) -> None:
+    def answer(self, reply: DiscoveryReply, longest: int, place: tuple[str, int]) -> None:
         """Send an answer to the process at `place`, if it is at most as long as the question."""
-        if len(reply) - LENGTH.size <= longest:
-            self._send(reply[LENGTH.size :], place)
+        body = self.discovery.handshake.closed(packed(reply))
+        if len(body) <= longest:
+            self._send(body, place)
         else:
             self.discovery.count("answers of discovery that are longer than the question")
 
@@ -142,14 +144,14 @@ class Multicast:
             self.discovery.count("datagrams of discovery from another machine")
             return
         try:
-            self._understood(datagram, place)
+            self._understood(self.discovery.handshake.opened(datagram), len(datagram), place)
         except PeerError as error:
             self.discovery.count(f"datagrams of discovery dropped: {error.reason}")
 
-    def _understood(self, datagram: bytes, place: tuple[str, int]) -> None:
+    def _understood(self, body: bytes | memoryview, longest: int, place: tuple[str, int]) -> None:
         try:
-            question = decoded(datagram, DiscoveryQuestion)
+            question = decoded(body, DiscoveryQuestion)
         except PeerError:
-            self.discovery.replied(decoded(datagram, DiscoveryReply))
+            self.discovery.replied(decoded(body, DiscoveryReply))
         else:
-            self.discovery.asked(question, partial(self.answer, longest=len(datagram), place=place))
+            self.discovery.asked(question, partial(self.answer, longest=longest, place=place))

@@ -23,7 +23,8 @@ from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.wire.frame import VERSION
 
 from ..contacts import Contact, parse_contact
-from ..hello import OTHER_GROUP, DiscoveryQuestion, DiscoveryReply, encoded, other_version, padded
+from ..handshake import Handshake
+from ..hello import OTHER_GROUP, Answering, DiscoveryQuestion, DiscoveryReply, other_version, padded
 from ..member import CLOCK, Clock
 from ..rate_limited import RateLimitedLog
 from .directory import Directory
@@ -37,13 +38,12 @@ OPEN_MAX: Final = 4_096  # questions of this process, and of others, whose answe
 ANSWERS_PER_SECOND: Final = 2_000
 NONCE_BYTES: Final = 8
 
-Answering = Callable[[bytes], None]
-
 
 class DiscoveryNetwork(Protocol):
     """The part of a member's network that discovery uses; see tcp.py and udp.py."""
 
     bind: Contact
+    handshake: Handshake
     asked: Callable[[DiscoveryQuestion, Answering], None] | None
     crashed: Callable[[BaseException], None]
 
@@ -102,6 +102,7 @@ class NetworkDiscovery:
         self.config = config
         self.loop = loop
         self.network = network
+        self.handshake = network.handshake
         self.insecure = insecure
         self.clock = clock
         self.warn = RateLimitedLog(LOGGER)
@@ -109,7 +110,9 @@ class NetworkDiscovery:
         self.count: Callable[[str], None]
         self.directory: Directory | None = None
         if sources.folder is not None:
-            self.directory = Directory(sources.folder, group, me, config, loop, transport, network.unreachable)
+            self.directory = Directory(
+                sources.folder, group, me, config, loop, transport, network.unreachable, network.handshake
+            )
         self.remembered = Remembered(sources.cache, group) if sources.cache else None
         self.cached: tuple[str, ...] = ()  # the contacts of the file
         self.listed = [contact for contact in sources.listed if contact.is_number]
@@ -172,7 +175,9 @@ class NetworkDiscovery:
         if self.directory is not None:
             self.directory.find(founding)
         elif founding:
-            self.happened(Found({}, True))
+            self.happened(Found({}, not self.handshake.objects))
+        if not self.view and (verdict := self.handshake.verdict()) is not None:
+            self.happened(verdict)
         for lookup in self.lookups:
             lookup.look()
         self._looked()
@@ -261,6 +266,8 @@ class NetworkDiscovery:
         if place not in self.multicasts:
             self.questions.pop(reply.nonce, None)
         presence = reply.presence
+        if place and presence is not None:
+            self.handshake.heard(presence.process)
         if not place or (presence is None and place in self.multicasts):
             self.count("answers of discovery to no question")
         elif presence is None:
@@ -289,13 +296,14 @@ class NetworkDiscovery:
     def _tcp_or_udp_asked(self, question: DiscoveryQuestion, answer: Answering) -> None:
         """A question came to this process alone."""
         if question.group != self.group:
-            answer(encoded(DiscoveryReply(VERSION, question.nonce, None, OTHER_GROUP)))
+            answer(DiscoveryReply(VERSION, question.nonce, None, OTHER_GROUP))
         elif question.presence.process == self.me:
-            answer(encoded(DiscoveryReply(VERSION, question.nonce, question.presence)))  # the process has asked itself
+            answer(DiscoveryReply(VERSION, question.nonce, question.presence))  # the process has asked itself
         else:
             self._asked(question, answer)
 
     def _asked(self, question: DiscoveryQuestion, answer: Answering) -> None:
+        self.handshake.heard(question.presence.process)
         second = int(self.loop.time())
         self.answered = self.answered + 1 if second == self.second else 1
         self.second = second
@@ -310,7 +318,7 @@ class NetworkDiscovery:
         """Answer the question with this token."""
         question, answer = self.answers.pop(token)
         refusal = "" if question.version == VERSION else other_version(VERSION, question.version)
-        answer(encoded(DiscoveryReply(VERSION, question.nonce, presence, refusal)))
+        answer(DiscoveryReply(VERSION, question.nonce, presence, refusal))
 
     # -- for the parts
 

@@ -123,8 +123,9 @@ def _refuse_other_machines(sources: DiscoverySources) -> None:
     for contact in sources.listed:
         if not contact.loopback and contact.is_number:
             raise UsageError(
-                f"discovery names {contact}, an address of another machine, and no encryption or authentication "
-                "protects the group yet: give bind= an address that other machines can reach, and insecure=True"
+                f"discovery names {contact}, an address of another machine, and without secret= no encryption or "
+                "authentication protects the group: give bind= an address that other machines can reach, and secret= "
+                "or insecure=True"
             )
 
 

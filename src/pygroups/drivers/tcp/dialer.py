@@ -18,7 +18,8 @@ from pygroups.core.errors import PeerError
 from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
 
 from ..book import Reach
-from ..hello import CLOSING, LENGTH, NOT_WANTED, Hello, Welcome, decoded, encoded
+from ..handshake import Handshake
+from ..hello import CLOSING, LENGTH, NOT_WANTED, Welcome, decoded, with_length
 from ..sockets import SocketAddress, prepared, resolved
 
 TRIES: Final = 4  # started one after another while none is answered: the network may work again before TCP retries
@@ -45,8 +46,9 @@ class DialerNetwork(Protocol):
 
     config: Config
     loop: asyncio.AbstractEventLoop
+    handshake: Handshake
 
-    def hello(self, peer: Address | None) -> Hello: ...
+    def hello(self, peer: Address | None) -> bytes: ...
     def hears(self, peer: Address) -> bool: ...
     def count(self, what: str, by: int = 1) -> None: ...
     def refused(self, peer: Address | None, answer: Welcome) -> None: ...
@@ -60,7 +62,6 @@ class Dialer:
         self.found: Address | None = None  # the process that answered
         self.peer = peer  # None: any process that listens there
         self.network = network
-        self.hello = encoded(network.hello(peer))
         self.silent = True  # no host has accepted or refused a connection
         self.again = False  # the network may work again, so another try starts at once
         self.over = False  # the outcome is known; otherwise this member itself may be ending
@@ -169,9 +170,13 @@ class Dialer:
             self.silent = False
             if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
                 return DialResult.DEAD, None
-            await loop.sock_sendall(sock, self.hello)
+            hello, handshake = self.network.hello(self.peer), self.network.handshake
+            await loop.sock_sendall(sock, with_length(hello))
             greeted = True
-            answer = decoded(await self._answer(sock), Welcome)
+            body = handshake.answered(
+                await self._answer(sock), f"the process at {place[0]}:{place[1]}", handshake.about(hello)
+            )
+            answer = decoded(body, Welcome)
             self.found = answer.listener
             answered = not answer.refusal and answer.listener is not None and self.peer in (None, answer.listener)
         except ConnectionRefusedError:

@@ -23,7 +23,8 @@ from pygroups.core.events import Event
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.tables import Tables
 
-from ..hello import DiscoveryQuestion, Hello, encoded, welcome
+from ..handshake import Handshake
+from ..hello import Answering, DiscoveryQuestion, DiscoveryReply, Hello, Welcome, packed, welcome, with_length
 from ..rate_limited import RateLimitedLog
 from ..sockets import prepared
 from .incoming import Incoming
@@ -61,14 +62,14 @@ class Door:
         self.group = group
         self.config = config
         self.warn = warn
-        self.receive: Callable[[memoryview], None]
+        self.handshake: Handshake
+        self.unopened: Callable[[bytes | memoryview, str], bytes]  # the refusal of a message
+        self.receive: Callable[[memoryview], bool]
         self.happened: Callable[[Event], None]
         self.greeted: Callable[[Hello], None]
         self.count: Callable[..., None]
         self.crashed: Callable[[BaseException], None]
-        self.asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None = (
-            None  # the questions of discovery
-        )
+        self.asked: Callable[[DiscoveryQuestion, Answering], None] | None = None  # the questions of discovery
         self.loop: asyncio.AbstractEventLoop
         self.area = memoryview(bytearray(READ_BYTES))
         self.kept_bytes = 0  # of incomplete frames, of all connections
@@ -161,8 +162,9 @@ class Door:
 
     # -- the handshake and the end of connections
 
-    def greet(self, connection: Incoming, hello: Hello) -> bytes:
-        """The answer to `hello`.  The connection belongs to `hello.sender` from now on, or it is closed on purpose."""
+    def greet(self, connection: Incoming, hello: Hello, about: bytes) -> bytes:
+        """The answer to `hello`, which `about` names.  The connection belongs to `hello.sender` from now on, or it is
+        closed on purpose."""
         answer = welcome(hello, self.me, self.group)
         if answer.refusal:
             connection.on_purpose = True
@@ -174,7 +176,7 @@ class Door:
                 connection.remote,
                 answer.refusal,
             )
-            return encoded(answer)
+            return self._welcomed(answer, about)
         connection.call_off()
         del self.strangers[connection]
         connection.peer = hello.sender
@@ -182,7 +184,18 @@ class Door:
         if hello.sender not in self.members and len(self._guests()) > self.guests_max:
             self._close_a_guest("too many peers outside the view")
         self.greeted(hello)
-        return encoded(answer)
+        return self._welcomed(answer, about)
+
+    def _welcomed(self, answer: Welcome, about: bytes) -> bytes:
+        return with_length(self.handshake.closed(packed(answer), about))
+
+    def not_opened(self, connection: Incoming, body: memoryview) -> None:
+        """The first message cannot be opened: refuse it, and close the connection."""
+        refusal = self.unopened(body, connection.remote.rpartition(":")[0])
+        if refusal:
+            self._send_last(connection, with_length(refusal))
+        else:
+            self.ended(connection, on_purpose=False)
 
     def questioned(self, connection: Incoming, question: DiscoveryQuestion) -> None:
         """A stranger asks which process listens here.  A process that members find in a folder does not answer."""
@@ -192,9 +205,11 @@ class Door:
         else:
             self.asked(question, partial(self._answer, connection))
 
-    def _answer(self, connection: Incoming, answer: bytes) -> None:
-        if connection.closed:
-            return
+    def _answer(self, connection: Incoming, reply: DiscoveryReply) -> None:
+        if not connection.closed:
+            self._send_last(connection, with_length(self.handshake.closed(packed(reply))))
+
+    def _send_last(self, connection: Incoming, answer: bytes) -> None:
         connection.on_purpose = True
         try:
             connection.answer(answer)

@@ -14,6 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
 from pygroups.core.limits import FRAME_MAX, HELLO_MAX
 
+from ..handshake import Handshake, Unopened
 from ..hello import LENGTH, DiscoveryQuestion, Hello, first_message
 
 
@@ -22,10 +23,17 @@ class ConnectionDoor(Protocol):
 
     loop: asyncio.AbstractEventLoop
     area: memoryview  # the shared area for received bytes; valid until the reading function returns
+    handshake: Handshake
 
-    def receive(self, frame: memoryview) -> None: ...
-    def greet(self, connection: Incoming, hello: Hello) -> bytes:
-        """The answer to `hello`.  The connection belongs to `hello.sender` from now on, or it is closed on purpose."""
+    def receive(self, frame: memoryview) -> bool:
+        """Whether the frame is authentic."""
+
+    def greet(self, connection: Incoming, hello: Hello, about: bytes) -> bytes:
+        """The answer to `hello`, which `about` names.  The connection belongs to `hello.sender` from now on, or it is
+        closed on purpose."""
+
+    def not_opened(self, connection: Incoming, body: memoryview) -> None:
+        """The first message cannot be opened, because the peer has another secret, or none."""
 
     def questioned(self, connection: Incoming, question: DiscoveryQuestion) -> None:
         """The connection carries a question of discovery and its answer, and no frames."""
@@ -125,17 +133,24 @@ class Incoming:
             if not length:
                 self.on_purpose = True  # a closing message
             elif self.peer is not None:
-                door.receive(area[begin + LENGTH.size : end])
+                if not door.receive(area[begin + LENGTH.size : end]):
+                    raise PeerError("a frame that is not authentic")  # later frames would follow a loss
             else:
-                self._first(first_message(area[begin + LENGTH.size : end]))
+                self._first(area[begin + LENGTH.size : end])
             begin = end
         return begin
 
-    def _first(self, message: Hello | DiscoveryQuestion) -> None:
+    def _first(self, body: memoryview) -> None:
+        handshake = self.door.handshake
+        try:
+            message = first_message(handshake.opened(body))
+        except Unopened:
+            self.door.not_opened(self, body)
+            return
         if isinstance(message, DiscoveryQuestion):
             self.door.questioned(self, message)
             return
-        answer = self.door.greet(self, message)
+        answer = self.door.greet(self, message, handshake.about(body))
         if not self.closed:
             self.answer(answer)
 

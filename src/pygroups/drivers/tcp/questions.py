@@ -12,7 +12,8 @@ from pygroups.core.limits import HELLO_MAX, SECOND, Config
 
 from ..contacts import Contact
 from ..forks import closed_in_children
-from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
+from ..handshake import Handshake
+from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, packed, with_length
 from ..sockets import SocketAddress, resolved
 
 NO_SUCH_NAME: Final = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -23,12 +24,18 @@ class Silence(Exception):
 
 
 async def asked_over_tcp(
-    contact: Contact, question: DiscoveryQuestion, config: Config, loop: asyncio.AbstractEventLoop, *, insecure: bool
+    contact: Contact,
+    question: DiscoveryQuestion,
+    config: Config,
+    loop: asyncio.AbstractEventLoop,
+    handshake: Handshake,
+    *,
+    insecure: bool,
 ) -> DiscoveryReply | None:
     """The answer of the process that listens at `contact`; None if none listens there.  Raises Silence."""
     try:
         async with asyncio.timeout(config.connect_timeout / SECOND):
-            return await _asked(contact, question, loop, insecure=insecure)
+            return await _asked(contact, question, loop, handshake, insecure=insecure)
     except socket.gaierror as error:
         if error.errno in NO_SUCH_NAME:
             return None
@@ -38,13 +45,18 @@ async def asked_over_tcp(
 
 
 async def _asked(
-    contact: Contact, question: DiscoveryQuestion, loop: asyncio.AbstractEventLoop, *, insecure: bool
+    contact: Contact,
+    question: DiscoveryQuestion,
+    loop: asyncio.AbstractEventLoop,
+    handshake: Handshake,
+    *,
+    insecure: bool,
 ) -> DiscoveryReply | None:
     """Ask at the addresses of the contact, one after another: None if no process listens at any of them."""
     failure: Exception | None = None
     for family, place in await resolved(contact, loop):
         try:
-            return await _asked_at(family, place, question, loop, insecure=insecure)
+            return await _asked_at(family, place, question, loop, handshake, insecure=insecure)
         except ConnectionRefusedError:
             continue
         except (OSError, asyncio.IncompleteReadError, PeerError) as error:
@@ -55,7 +67,13 @@ async def _asked(
 
 
 async def _asked_at(
-    family: int, place: SocketAddress, question: DiscoveryQuestion, loop: asyncio.AbstractEventLoop, *, insecure: bool
+    family: int,
+    place: SocketAddress,
+    question: DiscoveryQuestion,
+    loop: asyncio.AbstractEventLoop,
+    handshake: Handshake,
+    *,
+    insecure: bool,
 ) -> DiscoveryReply:
     if not insecure and not ipaddress.ip_address(place[0]).is_loopback:
         raise PeerError("an address of another machine")
@@ -64,11 +82,12 @@ async def _asked_at(
         await loop.sock_connect(sock, place)
         if sock.getsockname() == sock.getpeername():  # no process listens there, and the system chose the same port
             raise ConnectionRefusedError
-        await loop.sock_sendall(sock, encoded(question))
+        await loop.sock_sendall(sock, with_length(handshake.closed(packed(question))))
         (length,) = LENGTH.unpack(await _read(sock, LENGTH.size, loop))
         if length > HELLO_MAX:
             raise PeerError("malformed answer")
-        return decoded(await _read(sock, length, loop), DiscoveryReply)
+        body = handshake.answered(await _read(sock, length, loop), f"the process at {place[0]}:{place[1]}")
+        return decoded(body, DiscoveryReply)
     finally:
         sock.close()
 

@@ -23,7 +23,8 @@ from pygroups.wire.frame import VERSION
 from ..book import Reach
 from ..contacts import Contact, announced, checked_place
 from ..forks import closed_in_children
-from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
+from ..handshake import Handshake
+from ..hello import LENGTH, Answering, DiscoveryQuestion, DiscoveryReply, Hello, Welcome
 from ..network import Network
 from ..no_process import no_process_at
 from ..rate_limited import RateLimitedLog
@@ -47,7 +48,6 @@ class TcpNetwork(Network):
         "book.hearsay": "contacts",
         "book.standing": "contacts",
         "outgoing": "connections",
-        "outgoing[].dialer.hello": "frame",
         "outgoing[].dialer.reaches": "fixed",
         "outgoing[].waiting": "link_frames",
         "outgoing[].waiting[]": "frame",
@@ -65,11 +65,13 @@ class TcpNetwork(Network):
         bind: str = "127.0.0.1:0",
         advertise: str | None = None,
         insecure: bool = False,
+        handshake: Handshake | None = None,
     ) -> None:
-        super().__init__(me, group, config, bind=bind, advertise=advertise, insecure=insecure)
+        super().__init__(me, group, config, bind=bind, advertise=advertise, insecure=insecure, handshake=handshake)
         self.outgoing: dict[Address, PeerConnection] = {}
         self.questions: set[asyncio.Task[None]] = set()
         self.door = Door(me, group, config, self.warn)
+        self.door.handshake, self.door.unopened = self.handshake, self.unopened
         self.guests_bytes = 0  # queued for all peers outside the view
 
     async def open(self) -> None:
@@ -189,12 +191,12 @@ class TcpNetwork(Network):
     # -- questions of discovery
 
     @property
-    def asked(self) -> Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None:
+    def asked(self) -> Callable[[DiscoveryQuestion, Answering], None] | None:
         """The function that answers the questions of other processes; None: this process does not answer."""
         return self.door.asked
 
     @asked.setter
-    def asked(self, asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None) -> None:
+    def asked(self, asked: Callable[[DiscoveryQuestion, Answering], None] | None) -> None:
         self.door.asked = asked
 
     def ask(self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]) -> None:
@@ -211,7 +213,9 @@ class TcpNetwork(Network):
         self, contact: Contact, question: DiscoveryQuestion, done: Callable[[DiscoveryReply | None], None]
     ) -> None:
         try:
-            reply = await asked_over_tcp(contact, question, self.config, self.loop, insecure=self.book.insecure)
+            reply = await asked_over_tcp(
+                contact, question, self.config, self.loop, self.handshake, insecure=self.book.insecure
+            )
         except Silence:
             self.count("unanswered questions of discovery")
         else:

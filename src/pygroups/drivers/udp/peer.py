@@ -21,7 +21,7 @@ from pygroups.core.limits import HELLO_MAX, MILLISECOND, SECOND, Config
 
 from ..book import Reach
 from ..contacts import Contact
-from ..hello import NOT_WANTED, HandshakeMessage, Welcome, decoded
+from ..hello import NOT_WANTED, Welcome
 from ..sockets import SocketAddress
 
 REFUSALS: Final = 3  # in a row
@@ -185,8 +185,8 @@ class UdpPeer:
             self.network.happened(Dead(self.peer, certain))
 
 
-def opened(datagram: memoryview, kind: type[HandshakeMessage]) -> tuple[bytes, HandshakeMessage]:
-    """The number of a question or an answer, and the message in `datagram`.  Raises PeerError for invalid bytes."""
+def parted(datagram: memoryview) -> tuple[bytes, memoryview]:
+    """The number of a question or an answer, and the message in `datagram`.  Raises PeerError for a wrong length."""
     if not 1 + NONCE_BYTES < len(datagram) <= 1 + NONCE_BYTES + HELLO_MAX:
         raise PeerError("malformed hello")
-    return bytes(datagram[1 : 1 + NONCE_BYTES]), decoded(datagram[1 + NONCE_BYTES :], kind)
+    return bytes(datagram[1 : 1 + NONCE_BYTES]), datagram[1 + NONCE_BYTES :]

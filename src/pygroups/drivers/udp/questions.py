@@ -11,7 +11,8 @@ from pygroups.core.errors import PeerError
 
 from ..book import Book
 from ..contacts import Contact
-from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, decoded, encoded
+from ..handshake import Handshake, Unopened
+from ..hello import Answering, DiscoveryQuestion, DiscoveryReply, decoded, packed
 from ..sockets import SocketAddress
 from .sockets import Datagrams
 
@@ -25,11 +26,13 @@ Done = Callable[[DiscoveryReply | None], None]
 class QuestionsNetwork(Protocol):
     """The part of the network that the questions use."""
 
-    asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None
+    asked: Callable[[DiscoveryQuestion, Answering], None] | None
     count: Callable[..., None]
     book: Book
     datagrams: Datagrams
+    handshake: Handshake
 
+    def unopened(self, body: bytes | memoryview, where: str) -> bytes: ...
     def places_of(self, contact: Contact) -> list[SocketAddress]: ...
 
 
@@ -56,12 +59,13 @@ class UdpQuestions:
         if len(self.open) > OPEN_MAX:
             del self.open[next(iter(self.open))]
         for place in places:
-            network.datagrams.give([SEARCH + encoded(question)[LENGTH.size :]], place)
+            network.datagrams.give([SEARCH + network.handshake.closed(packed(question))], place)
 
-    def answered(self, datagram: memoryview) -> None:
+    def answered(self, datagram: memoryview, place: SocketAddress) -> None:
         """An answer has arrived."""
         try:
-            reply = decoded(datagram[1:], DiscoveryReply)
+            body = self.network.handshake.answered(datagram[1:], f"the process at {place[0]}:{place[1]}")
+            reply = decoded(body, DiscoveryReply)
         except PeerError as error:
             self.network.count(f"answers dropped: {error.reason}")
             return
@@ -84,7 +88,11 @@ class UdpQuestions:
     def asked(self, datagram: memoryview, place: SocketAddress) -> None:
         """A question of the process at `place` has arrived."""
         try:
-            question = decoded(datagram[1:], DiscoveryQuestion)
+            question = decoded(self.network.handshake.opened(datagram[1:]), DiscoveryQuestion)
+        except Unopened:
+            if refusal := self.network.unopened(datagram[1:], place[0]):
+                self.network.datagrams.give([RESULT + refusal], place)
+            return
         except PeerError as error:
             self.network.count(f"questions dropped: {error.reason}")
             return
@@ -93,9 +101,9 @@ class UdpQuestions:
         else:
             self.network.asked(question, partial(self._answer, place, len(datagram)))
 
-    def _answer(self, place: SocketAddress, longest: int, reply: bytes) -> None:
+    def _answer(self, place: SocketAddress, longest: int, reply: DiscoveryReply) -> None:
         """Send an answer, if it is at most as long as the question."""
-        datagram = RESULT + reply[LENGTH.size :]
+        datagram = RESULT + self.network.handshake.closed(packed(reply))
         if len(datagram) <= longest:
             self.network.datagrams.give([datagram], place)
         else:

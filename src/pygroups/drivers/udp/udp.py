@@ -23,13 +23,14 @@ from pygroups.drivers.udp.sockets import DATAGRAM_READ
 from pygroups.wire.frame import VERSION
 
 from ..contacts import Contact, announced, checked_place, parse_contact
-from ..hello import LENGTH, DiscoveryQuestion, DiscoveryReply, Hello, Welcome, encoded, welcome
+from ..handshake import Handshake, Unopened
+from ..hello import Answering, DiscoveryQuestion, DiscoveryReply, Hello, Welcome, decoded, packed, welcome
 from ..network import Network
 from ..rate_limited import RateLimitedLog
 from ..sockets import SocketAddress, resolved
 from .contact_search import ContactSearch
 from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
-from .peer import NONCE_BYTES, UdpPeer, opened
+from .peer import NONCE_BYTES, UdpPeer, parted
 from .questions import OPEN_MAX, RESULT, SEARCH, UdpQuestions
 from .sockets import Datagrams
 
@@ -94,14 +95,13 @@ class UdpNetwork(Network):
         advertise: str | None = None,
         insecure: bool = False,
         to_all: Contact | None = None,
+        handshake: Handshake | None = None,
     ) -> None:
-        super().__init__(me, group, config, bind=bind, advertise=advertise, insecure=insecure)
+        super().__init__(me, group, config, bind=bind, advertise=advertise, insecure=insecure, handshake=handshake)
         self.to_all = to_all
         self.joiner = Joiner(config.receive_bytes, lambda what: self.count(what))
         self.datagrams = Datagrams(self)
-        self.asked: Callable[[DiscoveryQuestion, Callable[[bytes], None]], None] | None = (
-            None  # the questions of discovery
-        )
+        self.asked: Callable[[DiscoveryQuestion, Answering], None] | None = None  # the questions of discovery
         self.discovery = UdpQuestions(self)
         self.peers: dict[Address, UdpPeer] = {}
         self.by_incarnation: dict[bytes, UdpPeer] = {}  # by incarnation, as frames name it
@@ -273,7 +273,7 @@ class UdpNetwork(Network):
 
     def send_hello(self, peer: Address | None, place: SocketAddress, nonce: bytes) -> None:
         """Ask `peer` for an answer, and send it the contact of this member."""
-        self.datagrams.give([QUESTION + nonce + encoded(self.hello(peer))[LENGTH.size :]], place)
+        self.datagrams.give([QUESTION + nonce + self.hello(peer, nonce)], place)
 
     def refused(self, peer: Address, answer: Welcome) -> None:
         """`peer` refuses the messages of this member."""
@@ -297,7 +297,7 @@ class UdpNetwork(Network):
         if kind == SPLIT:
             frame = self.joiner.add(datagram, int(self.loop.time() * SECOND))
             if frame is not None:
-                self._frame(memoryview(frame))
+                self._frame(memoryview(frame), place)
         elif kind == QUESTION[0]:
             self._asked(datagram, place)
         elif kind == ANSWER[0]:
@@ -305,24 +305,31 @@ class UdpNetwork(Network):
         elif kind == SEARCH[0]:
             self.discovery.asked(datagram, place)
         elif kind == RESULT[0]:
-            self.discovery.answered(datagram)
+            self.discovery.answered(datagram, place)
         elif is_frame(datagram):
-            self._frame(datagram)
+            self._frame(datagram, place)
         else:
             self.count("datagrams without a frame")
 
-    def _frame(self, frame: memoryview) -> None:
+    def _frame(self, frame: memoryview, place: SocketAddress) -> None:
         sender = sender_of(frame)
         if sender == self.own_incarnation:
             return  # an own multicast came back
+        if not self.receive(frame):
+            self.warn.warning(f"frame {place[0]}", "a datagram from %s is dropped: no frame of this group", place[0])
+            return
         state = self.by_incarnation.get(sender)
         if state is not None:
             state.heard()
-        self.receive(frame)
 
     def _asked(self, datagram: memoryview, place: SocketAddress) -> None:
         try:
-            nonce, hello = opened(datagram, Hello)
+            nonce, body = parted(datagram)
+            hello = decoded(self.handshake.opened(body, nonce), Hello)
+        except Unopened:
+            if refusal := self.unopened(body, place[0]):
+                self.datagrams.give([ANSWER + nonce + refusal], place)
+            return
         except PeerError as error:
             self.count(f"questions dropped: {error.reason}")
             return
@@ -333,7 +340,7 @@ class UdpNetwork(Network):
             self.count("questions refused")
         else:
             self.learn({hello.sender: hello.contact}, Source.PEER)
-        self.datagrams.give([ANSWER + nonce + encoded(answer)[LENGTH.size :]], place)
+        self.datagrams.give([ANSWER + nonce + self.handshake.closed(packed(answer), nonce)], place)
 
     def _unanswerable(self, hello: Hello) -> str:
         """The refusal of a sender whose contact this member cannot send to; "" if this member can send to the
@@ -346,16 +353,18 @@ class UdpNetwork(Network):
 
     def _answered(self, datagram: memoryview, place: SocketAddress) -> None:
         try:
-            nonce, answer = opened(datagram, Welcome)
+            nonce, body = parted(datagram)
+            state = next((state for state in self.peers.values() if state.nonce == nonce), None)
+            if state is None and nonce not in self.searches:
+                self.count("answers without a question")
+                return
+            answer = decoded(self.handshake.answered(body, f"the process at {place[0]}:{place[1]}", nonce), Welcome)
         except PeerError as error:
             self.count(f"answers dropped: {error.reason}")
             return
-        state = next((state for state in self.peers.values() if state.nonce == nonce), None)
         if nonce in self.searches:
             self.searches[nonce].answered(answer)
-        elif state is None:
-            self.count("answers without a question")
-        else:
+        elif state is not None:
             state.answered(answer, place)
 
     def refused_at(self, place: SocketAddress) -> None:

@@ -1,0 +1,202 @@
+"""The messages outside of frames (hello.py, the entries of a folder), as they travel: plain, or sealed with the secret.
+
+A message that a process cannot open gets a refusal: a constant that is shorter than any message, and the same whatever
+was wrong.  The refusal is not sealed, because the asking process could not open it.  So a liar can send it too, and it
+is only a hint: a joiner takes it for the answer of its group if no process of the group answers for REFUSED_PATIENCE.
+Note: docs/drivers.md, docs/decisions/0169.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from pygroups.core.address import Address
+from pygroups.core.errors import PeerError, SealError
+from pygroups.core.events import Event
+from pygroups.core.tables import Tables, under
+from pygroups.wire.frame import MAGIC, OPEN_PART, VERSION
+from pygroups.wire.ring import Secret
+from pygroups.wire.seal import ENTRY, HANDSHAKE, Sealed
+
+REFUSALS_PER_SECOND: Final = 64  # that one process sends
+REFUSED_PATIENCE: Final = 5.0  # seconds for which a joiner that hears only refusals looks on
+HINT_LEASE: Final = 2.5  # seconds for which a refusal, or an answer of the group, counts; longer than joiners ask apart
+_COUNTER: Final = slice(OPEN_PART.size - 8, OPEN_PART.size)
+_FIRST_MAX: Final = 1 << 62
+
+
+class Refusal(msgspec.Struct, array_like=True, tag="sealed"):
+    """The answer to a message that could not be opened.  `echo`: the counter of the message, if it had one."""
+
+    version: int  # of the wire
+    echo: Annotated[bytes, Meta(max_length=8)]
+
+
+class OtherSecret(Event):
+    """Driver to channel: this process cannot join, because only processes with another secret, or with none, answer."""
+
+    detail: str
+
+
+class Unopened(PeerError):
+    """A message that this process cannot open.  Its sender has another secret, or none; or it is no message."""
+
+
+class Handshake:
+    """The seal of one process for its messages outside of frames, and the hints that its secret is not the group's.
+
+    Each process numbers its messages from a random number on, so that only a process that saw a message can echo its
+    number.  `now`: the time in seconds.
+    """
+
+    tables: ClassVar[Tables] = {
+        "first": "fixed",
+        **under("seal", Sealed.tables),
+        **under("entries", Sealed.tables),
+    }
+
+    def __init__(self, me: Address, secret: Secret | None = None, now: Callable[[], float] = time.monotonic) -> None:
+        self.me = me
+        self.now = now
+        self.seal = None if secret is None else Sealed(secret, HANDSHAKE)
+        self.entries = None if secret is None else Sealed(secret, ENTRY)
+        self.first = self.next = secrets.randbelow(_FIRST_MAX)
+        self.second, self.refused_now = 0, 0  # the refusals that were sent in this second
+        self.refused_at = self.heard_at = self.since = -HINT_LEASE
+        self.refused_by = ""
+
+    # -- messages
+
+    def closed(self, message: bytes, about: bytes = b"") -> bytes:
+        """The bytes of `message` on the wire.  `about`: further bytes that the receiver must know."""
+        if self.seal is None:
+            return message
+        self.next += 1
+        return self.seal.sealed([message], self.me, self.next - 1, about)
+
+    def opened(self, body: bytes | memoryview, about: bytes = b"") -> bytes | memoryview:
+        """The message in `body`.  Raises Unopened if this process has another secret, or if only one side has one."""
+        if self.seal is None:
+            if _looks_sealed(body):
+                raise Unopened("a sealed message, and this process has no secret")
+            return body
+        try:
+            return self.seal.open(memoryview(body), about)[2]
+        except SealError as error:
+            raise Unopened(error.reason) from None
+
+    def about(self, body: bytes | memoryview) -> bytes:
+        """The bytes that name the message in `body`, for its answer: no other message has them."""
+        return b"" if self.seal is None else bytes(body[: OPEN_PART.size])
+
+    def answered(self, body: bytes | memoryview, where: str, about: bytes = b"") -> bytes | memoryview:
+        """The message in the answer of the process at `where`.  Raises PeerError for a refusal too, after noting it."""
+        if self.is_refusal(body):
+            self.refused(where)
+            raise PeerError("an answer without a seal: another secret, or none")
+        return self.opened(body, about)
+
+    # -- refusals
+
+    def refusal(self, body: bytes | memoryview) -> bytes:
+        """The answer to a message that could not be opened: b"" if this process has sent enough of them now, or if the
+        answer would be longer than the message."""
+        second = int(self.now())
+        if second != self.second:
+            self.second, self.refused_now = second, 0
+        self.refused_now += 1
+        echo = bytes(body[_COUNTER]) if _looks_sealed(body) else b""
+        answer = msgspec.msgpack.encode(Refusal(VERSION, echo))
+        return answer if self.refused_now <= REFUSALS_PER_SECOND and len(answer) <= len(body) else b""
+
+    def is_refusal(self, body: bytes | memoryview) -> bool:
+        """Whether `body` is the refusal of a message of this process."""
+        try:
+            refusal = msgspec.msgpack.decode(body, type=Refusal)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        if self.seal is None:
+            return not refusal.echo
+        return self.first <= int.from_bytes(refusal.echo, "big") < self.next
+
+    # -- hints for a joiner
+
+    def refused(self, where: str) -> None:
+        """A process at `where` cannot open the messages of this one, or this one not those of that process."""
+        now = self.now()
+        if now - self.refused_at > HINT_LEASE:
+            self.since = now
+        self.refused_at, self.refused_by = now, where
+
+    def heard(self, process: Address) -> None:
+        """A process of this group, with the same secret, was heard."""
+        if process != self.me:
+            self.heard_at = self.now()
+
+    @property
+    def objects(self) -> bool:
+        """Whether this process must not found the group: only refusals were heard lately."""
+        now = self.now()
+        return now - self.refused_at <= HINT_LEASE and now - self.heard_at > HINT_LEASE
+
+    def verdict(self) -> OtherSecret | None:
+        """The event that ends the join, if only refusals were heard for REFUSED_PATIENCE."""
+        if not self.objects or self.now() - self.since < REFUSED_PATIENCE:
+            return None
+        return OtherSecret(self.sentence())
+
+    def sentence(self) -> str:
+        """The reason why this process cannot join, and the correction."""
+        if self.seal is None:
+            return (
+                f"the group has a secret, and this process has none: {self.refused_by} does not open its messages; "
+                "give the group's secret="
+            )
+        return (
+            f"another secret: {self.refused_by} and this process cannot open each other's messages, and no process "
+            "with this secret answers; give the group's secret="
+        )
+
+    # -- entries of a folder
+
+    @property
+    def version(self) -> int:
+        """A number that grows with each change of the keys."""
+        return 0 if self.entries is None else self.entries.secret.version
+
+    def entry_closed(self, text: bytes) -> bytes:
+        """The bytes of the own entry with this text.  Texts of one length give bytes of one length."""
+        if self.entries is None:
+            return text
+        self.next += 1
+        return self.entries.sealed([text], self.me, self.next - 1, str(self.me).encode())
+
+    def entry_opened(self, data: bytes, process: Address) -> bytes | memoryview:
+        """The text of the entry of `process`.  Raises Unopened as `opened` does."""
+        if self.entries is None:
+            return plain_entry(data, process)
+        try:
+            incarnation, _, text = self.entries.open(memoryview(data), str(process).encode(), once=False)
+        except SealError as error:
+            raise Unopened(error.reason) from None
+        if incarnation != process.incarnation:
+            raise Unopened("the entry of another process")
+        return text
+
+
+def plain_entry(data: bytes, process: Address) -> bytes:
+    """The text of the entry of `process`, for a reader without a secret.  Raises Unopened if it is sealed."""
+    if _looks_sealed(data):
+        raise Unopened("a sealed entry, and this process has no secret")
+    return data
+
+
+def _looks_sealed(body: bytes | memoryview) -> bool:
+    """Whether `body` begins as a frame: no message without a seal does."""
+    return bytes(body[:1]) == MAGIC
