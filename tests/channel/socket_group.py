@@ -57,7 +57,7 @@ class Group:
 
     def channel(self, name: str, **options: Any) -> Channel:
         """A channel that has not joined."""
-        return Channel("g", name=name, discovery=f"dir:{self.folder}", **{"profile": profile} | options)
+        return Channel("g", name=name, **{"profile": profile, "discovery": f"dir:{self.folder}"} | options)
 
     async def joined(self, name: str, **options: Any) -> Channel:
         """A channel that nobody reads."""

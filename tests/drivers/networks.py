@@ -27,7 +27,7 @@ from pygroups.drivers.udp.udp import UdpNetwork
 async def main():
     kind = UdpNetwork if sys.argv[3:] == ["udp"] else TcpNetwork
     network = kind(Address(sys.argv[1], sys.argv[2]), "g", Config())
-    network.receive = lambda frame: None
+    network.receive = lambda frame: True
     network.happened = lambda event: None
     network.count = lambda what, by=1: None
     network.crashed = lambda error: sys.exit(str(error))
@@ -52,10 +52,14 @@ class Node:
         self.losses: list[Address] = []
         self.counts: Counter[str] = Counter()
         self.errors: list[BaseException] = []
-        self.net.receive = lambda frame: self.frames.append(bytes(frame))
+        self.net.receive = self._received
         self.net.happened = self._happened
         self.net.count = lambda what, by=1: self.counts.update({what: by})
         self.net.crashed = self.errors.append
+
+    def _received(self, frame: memoryview) -> bool:
+        self.frames.append(bytes(frame))
+        return True
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, Lost):

@@ -640,6 +640,6 @@ def test_what_discovery_cannot_be(given: Any, sentence: str) -> None:
 
 
 def test_addresses_of_other_machines_need_insecure() -> None:
-    with pytest.raises(UsageError, match=r"discovery names 10.0.0.1:1, .* and insecure=True$"):
+    with pytest.raises(UsageError, match=r"discovery names 10.0.0.1:1, .* and secret= or insecure=True$"):
         parse_discovery("127.0.0.1:1,10.0.0.1:1", insecure=False)
     assert parse_discovery("127.0.0.1:1,name:1", insecure=False).asks  # a name is checked when it is looked up

@@ -34,7 +34,7 @@ from pygroups.drivers.tcp.tcp import TcpNetwork
 async def main():
     files = [open("/dev/null") for _ in range(40)]  # the program has a use for most of them
     network = TcpNetwork(Address(sys.argv[1], sys.argv[2]), "g", Config(stranger_timeout=1_000_000))
-    network.receive = lambda frame: print("frame", flush=True)
+    network.receive = lambda frame: print("frame", flush=True) or True
     network.happened = lambda event: None
     network.count = lambda what, by=1: print(what, flush=True)
     network.crashed = lambda error: sys.exit(str(error))

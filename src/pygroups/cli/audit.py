@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 from pygroups.cli.extras import check_spark
-from pygroups.cli.join_options import HIDDEN
 from pygroups.cli.refusals import FAILED, one_line, warn_of, warn_of_damage
 from pygroups.core.errors import NotBuilt, UsageError
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from pygroups.pipeline.verdict import AuditResult, Verdict, Violation
 
+HIDDEN = Parameter(show=False)
+"""For options of the design that are not built: they raise NotBuilt, and are not in the help."""
 SHOWN = 5
 """Violations of one promise that the text output shows; `--json` and `--out` have more."""
 _STYLES = {"held": "green", "broken": "bold red", "not judged": "yellow"}

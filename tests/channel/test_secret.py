@@ -1,0 +1,211 @@
+"""Channels with a secret: they meet only their like, over every transport, and change their keys under load."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pygroups import Channel, Refused, UsageError
+from pygroups.drivers import handshake
+from pygroups.wire.ring import line_of
+from tests.channel.socket_group import Group, in_a_group, until
+from tests.channel.test_discovery import free_ports
+
+OLD, NEW = bytes(32), bytes(range(32))
+
+
+def key_file(folder: Path, *keys: bytes, name: str = "secret") -> Path:
+    path = folder / name
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.writelines([line_of(1 + (key == NEW), key) for key in keys])
+    return path
+
+
+@pytest.fixture(params=["folder tcp", "folder udp", "listed tcp", "listed udp"])
+def way(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    """The options by which two processes find each other, for each of them."""
+    how, transport = request.param.split()
+    if how == "folder":
+        return [{"transport": transport}] * 2
+    ports = free_ports(2)
+    listed = ",".join(f"127.0.0.1:{port}" for port in ports)
+    return [{"transport": transport, "discovery": listed, "bind": f"127.0.0.1:{port}"} for port in ports]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake, "REFUSED_PATIENCE", 0.2)
+
+
+def test_members_with_one_secret_meet(tmp_path: Path, way: list[dict[str, Any]]) -> None:
+    async def story(group: Group) -> None:
+        a = await group.read("A", secret=NEW, **way[0])
+        b = await group.read("B", secret=NEW, **way[1])
+        await a.channel.send(b"x" * 300_000, until="delivered")
+        await b.channel.send(b"y", until="delivered")
+        await until(lambda: a.payloads == b.payloads == [b"x" * 300_000, b"y"])
+
+    in_a_group(tmp_path, story)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("secrets", [(OLD, NEW), (OLD, None), (None, NEW)])
+def test_a_joiner_with_another_secret_gets_one_sentence(
+    tmp_path: Path, way: list[dict[str, Any]], secrets: tuple[bytes | None, bytes | None]
+) -> None:
+    async def story(group: Group) -> None:
+        a = await group.read("A", secret=secrets[0], **way[0])
+        with pytest.raises(Refused) as caught:
+            await group.joined("B", secret=secrets[1], **way[1])
+        said = str(caught.value)
+        assert "\n" not in said and "secret=" in said
+        assert ("another secret" in said) == (secrets[1] is not None)
+        await a.channel.send(b"goes on", until="delivered")
+        assert len(a.channel.view.members) == 1
+
+    in_a_group(tmp_path, story)
+
+
+def test_one_that_refuses_does_not_keep_a_group_from_starting(tmp_path: Path) -> None:
+    """A liar at a listed place answers each message with a refusal: two processes with the secret find each other."""
+    ports = free_ports(3)
+    listed = ",".join(f"127.0.0.1:{port}" for port in ports)
+    asked: list[bytes] = []
+
+    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(4 + 36))
+        body = handshake.Handshake(None).refusal(asked[-1][4:])  # type: ignore[arg-type]
+        writer.write(len(body).to_bytes(4, "big") + body)
+        writer.close()
+
+    async def story(group: Group) -> None:
+        async with await asyncio.start_server(lie, "127.0.0.1", ports[2]):
+            options = {"discovery": listed, "secret": NEW}
+            ways = [options | {"bind": f"127.0.0.1:{port}"} for port in ports]
+            a, _ = await asyncio.gather(group.joined("A", **ways[0]), group.joined("B", **ways[1]))
+            await until(lambda: len(a.view.members) == 2)
+            assert asked
+
+    in_a_group(tmp_path, story)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_keys_change_under_load_and_nothing_is_lost(tmp_path: Path, transport: str) -> None:
+    """The operator's three steps: the new key everywhere, then first everywhere, then the old one nowhere."""
+    names = "ABC"
+
+    async def story(group: Group) -> None:
+        files = {name: key_file(tmp_path, OLD, name=name) for name in names}
+        readers = [await group.read(name, secret=files[name], transport=transport) for name in names]
+        sent, going = 0, True
+
+        async def send() -> None:
+            nonlocal sent
+            while going:
+                await readers[sent % 3].channel.send(b"%d" % sent)
+                sent += 1
+
+        sending = asyncio.create_task(send())
+        for keys in ([OLD, NEW], [NEW, OLD], [NEW]):
+            for reader, name in zip(readers, names, strict=True):
+                key_file(tmp_path, *keys, name=name)
+                reader.channel.rotate()
+                before = sent
+                await until(lambda before=before: sent > before + 20)
+        going = False
+        await sending
+        await until(lambda: all(len(reader.payloads) >= sent for reader in readers))
+        for reader in readers:
+            assert sorted(map(int, reader.payloads)) == list(range(sent))
+            assert len(reader.views[-1].members) == 3
+            assert not any("seal" in name or "key" in name for name in reader.channel.stats()["counters"])
+        late = await group.read("D", secret=key_file(tmp_path, NEW, name="new"), transport=transport)
+        assert len(late.channel.view.members) == 4
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_changed_file_is_read_without_a_call(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        path = key_file(tmp_path, OLD)
+        a = await group.read("A", secret=path)
+        b = await group.read("B", secret=path)
+        key_file(tmp_path, NEW, OLD)
+        options = a.channel._options, b.channel._options
+        await until(lambda: all(one.keys is not None and one.keys.ring.sending == 2 for one in options))
+        await a.channel.send(b"x", until="delivered")
+        await until(lambda: b.payloads == [b"x"])
+
+    in_a_group(tmp_path, story)
+
+
+def test_a_file_that_became_wrong_changes_nothing(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        path = key_file(tmp_path, OLD)
+        a = await group.read("A", secret=path)
+        path.chmod(0o644)
+        with pytest.raises(UsageError, match="run chmod 600"):
+            a.channel.rotate()
+        path.chmod(0o600)
+        path.write_text("nonsense")
+        with pytest.raises(UsageError, match="line 1 of the secret"):
+            a.channel.rotate()
+        b = await group.read("B", secret=line_of(1, OLD))
+        assert len(b.channel.view.members) == 2
+
+    in_a_group(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("secret", "sentence"),
+    [
+        (b"short", "secret= has 5 bytes, and needs 16 to 1,024 random bytes"),
+        ("correct horse battery staple", "line 1 of secret= is not a key"),
+        (17, r"secret= must be a path .*, and is a int"),
+        (Path("/nonexistent/secret"), "cannot be read: No such file"),
+        (Path("/dev/null"), "is not a file"),
+    ],
+)
+def test_a_wrong_secret_is_one_sentence_at_the_call(secret: object, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as caught:
+        Channel("g", secret=secret)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value) and "horse" not in str(caught.value)
+
+
+def test_rotate_needs_a_file(tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        a = await group.joined("A", secret=NEW)
+        with pytest.raises(UsageError, match=r"secret=Path\('FILE'\)"):
+            a.rotate()
+
+    in_a_group(tmp_path, story)
+
+
+def test_with_a_secret_every_address_may_be_bound_and_asked() -> None:
+    Channel("g", bind="0.0.0.0:0", discovery="10.0.0.1:7000", secret=NEW)
+    with pytest.raises(UsageError, match="give secret="):
+        Channel("g", bind="0.0.0.0:0")
+
+
+def test_nothing_that_a_program_prints_shows_the_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    key = b"hunter2hunter2hunter2hunter2"
+    caplog.set_level("DEBUG")
+
+    async def story(group: Group) -> None:
+        path = key_file(tmp_path, key)
+        a = await group.read("A", secret=path, journal=tmp_path / "journal", journal_payloads=True)
+        b = await group.read("B", secret=line_of(1, key), journal=tmp_path / "journal")
+        await a.channel.send(b"x", until="delivered")
+        shown = f"{a.channel!r} {a.channel._options!r} {b.channel._options!r} {a.channel.stats()} {a.events}"
+        assert "hunter2" not in shown and line_of(1, key).split()[1] not in shown
+
+    in_a_group(tmp_path, story)
+    assert "hunter2" not in caplog.text and line_of(1, key).split()[1] not in caplog.text
+    for path in (tmp_path / "journal").rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            assert key not in data and line_of(1, key).split()[1].encode() not in data
