@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pygroups
-from pygroups import Channel, Config, Message, NotBuilt, UsageError
+from pygroups import Channel, Config, Message, UsageError
 from pygroups.channel import options
 from pygroups.channel.options import Options, default_name
 from pygroups.drivers.discovery import options as discovery_options
@@ -70,17 +70,6 @@ def test_what_is_wrong_is_refused_at_the_call(options: dict[str, Any], sentence:
     with pytest.raises(UsageError, match=sentence) as caught:
         Channel(**{"group": "g", **options})
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"secret": b"s"},
-    ],
-)
-def test_what_is_not_built_is_refused_and_not_ignored(options: dict[str, Any]) -> None:
-    with pytest.raises(NotBuilt, match="not built yet"):
-        Channel("g", **options)
 
 
 @pytest.mark.parametrize(

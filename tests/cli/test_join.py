@@ -348,7 +348,8 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
         (("--rejoin", "--profile", "unicast"), "--rejoin needs a group, and profile 'unicast' has none"),
         (("--min-members", "0"), "--min-members 0 must be a number of members from 1 to"),
         (("--min-members", "2", "--profile", "unicast"), "--min-members needs a group"),
-        (("--secret-file", "x"), "--secret-file is not built yet"),
+        (("--secret-file", "/nonexistent/x"), "the secret '/nonexistent/x' cannot be read: No such file or directory"),
+        (("--secret-file", "/dev/null"), "the secret '/dev/null' is not a file"),
         (("--transport", "pigeon"), "there is no transport 'pigeon'"),
         (("--stats", "0"), "--stats 0.0 must be"),
         (("--leave-at-eof", "--timeout", "-1"), "--timeout -1.0 must be"),
@@ -375,7 +376,7 @@ def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None
     text = " ".join(told.split())
     for words in ("Ctrl-D leaves", "stays in the group", "SIGHUP", "Exit code 1:", "--json", "pygroups join orders"):
         assert words in text
-    for words in ("ot built", "--secret-file", "pygroups demo"):
+    for words in ("ot built", "pygroups demo"):
         assert words not in text
 
 

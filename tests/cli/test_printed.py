@@ -162,6 +162,8 @@ def test_an_event_that_is_newer_than_the_command_has_a_line_too() -> None:
         ("say advertise='host:port' too", "say --advertise 'host:port' too"),
         ("give journal= a folder", "give --journal a folder"),
         ("journal_payloads= needs journal=DIR", "--journal-payloads needs --journal DIR"),
+        ("give the group's secret=", "give the group's --secret-file"),
+        ("give secret=, or insecure=True, or", "give --secret-file, or --insecure, or"),
         ("there is no profile 'x'; the name 'A' is taken", "there is no profile 'x'; the name 'A' is taken"),
     ],
 )

@@ -19,7 +19,7 @@ _WITH_VALUE: Final = re.compile(rf"\b({_NAMES})=|^({_NAMES}) (?=')")  # `journal
 
 def as_flags(text: str) -> str:
     """`text` with `bind=` and `insecure=True` written as `--bind` and `--insecure`."""
-    text = _SECRET.sub("--secret-file ", text).replace("--secret-file ,", "--secret-file,")
+    text = _SECRET.sub("--secret-file", text)
     text = _ARGUMENT.sub(lambda found: _flag(found[1]), text)
     return _WITH_VALUE.sub(lambda found: f"{_flag(found[1] or found[2])} ", text)
 
