@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.pipeline import chains as ch
 from tests.pipeline import compared as c
+from tests.pipeline import gossips as go
 from tests.pipeline import merges as m
 from tests.pipeline import pairs
 from tests.pipeline import planted as p
@@ -19,7 +20,7 @@ from tests.pipeline.planted import Planted, variants
 
 def all_planted() -> list[Planted]:
     """Every planted history and the promises it breaks; nothing outside that list may fire."""
-    groups = [*_merges(), *_chains(), *_unicasts(), *_compared(), *_uniform()]
+    groups = [*_merges(), *_chains(), *_unicasts(), *_compared(), *_uniform(), *_gossip()]
     return [*_ordinary(), *_members(), *_endings(), *_order(), *_given(), *groups]
 
 
@@ -472,4 +473,29 @@ def _uniform() -> list[Planted]:
         *(_one(f"uniform-without-the-dead-{at}", lambda g, at=at: u.without_the_dead(g, at)) for at in "AC"),
         *(_one(f"uniform-behind-a-hole-{at}", lambda g, at=at: u.behind_a_hole(g, at)) for at in "AC"),
         *(_one(f"uniform-copied-{at}", lambda g, at=at: u.copied(g, at)) for at in "AC"),
+    ]
+
+
+def _gossip() -> list[Planted]:
+    """The share of the messages that members of a gossip group miss."""
+    right: dict[str, Callable[[str], History]] = {
+        **{f"few-missed-{at}": lambda g, at=at: go.missed(g, at, 14) for at in "AC"},
+        **{f"missed-by-the-dead-{at}": lambda g, at=at: go.missed_by_the_dead(g, at) for at in "AC"},
+        **{f"missed-while-apart-{at}": lambda g, at=at: go.missed_while_apart(g, at) for at in "AC"},
+        "joined-late": lambda g: go.joined_late(g, 200),
+        "left-one-by-one": lambda g: go.left_one_by_one(g, 0),
+        "missed-without-a-bound": go.without_bound,
+        "missed-with-any-share": go.with_any_share,
+        "missed-too-few-to-tell": go.too_few,
+    }
+    return [
+        *(_one(f"epsilon-{name}", make) for name, make in right.items()),
+        *(_one(f"epsilon-missed-{at}", lambda g, at=at: go.missed(g, at, 80), "epsilon") for at in "AC"),
+        _one("epsilon-missed-everywhere", go.missed_everywhere, "epsilon"),
+        _one("epsilon-joined-late-and-missed", lambda g: go.joined_late(g, 200, 60), "epsilon"),
+        _one("epsilon-left-after-a-gap", lambda g: go.left_one_by_one(g, 100), "epsilon"),
+        *(
+            _one(f"epsilon-never-arrived-{at}", lambda g, at=at: go.never_arrived(g, at), "epsilon liveness")
+            for at in "AC"
+        ),
     ]

@@ -94,6 +94,7 @@ class History:
 
     def __init__(self, group: str, profile: str = "total", names: str = "ABCD", bound_us: int = 10_000_000) -> None:
         self.group = group
+        self.epsilon_ppm = 0  # the bound that each life states
         self.bound_us = bound_us
         self.profile = profile
         self.lives: list[Life] = []
@@ -108,7 +109,7 @@ class History:
         """A new life: the incarnation counts the lives of this name."""
         again = sum(life.name == name for life in self.lives)
         life = Life(name, f"{ord(name):x}{again:x}", self.story)
-        life.log("start", gauges={"bound_us": self.bound_us})
+        life.log("start", gauges={"bound_us": self.bound_us, "epsilon_ppm": self.epsilon_ppm})
         self.lives.append(life)
         return life
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pygroups.core.address import Address
 from pygroups.core.events import Gap, Marks, NewView
+from pygroups.core.limits import MILLION, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.top import Delivered
 from pygroups.core.view import AgreedView, Subgroup, ViewId
@@ -28,6 +29,7 @@ def judged(history: History) -> Judge:
     checks = checks_for(history.profile)
     checks = [check for check in checks if not isinstance(check, Changes)]  # journals do not say who left or joined
     judge = Judge(checks, goes_on=True)
+    judge.around.config = Config(epsilon_ppm=history.epsilon_ppm or MILLION)
     Telling(history, judge).tell()
     return judge
 

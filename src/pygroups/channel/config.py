@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from pygroups.core.errors import UsageError
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import MILLION, SECOND
 from pygroups.core.limits import Config as Limits
 
 SIZES: Final = (
@@ -77,6 +77,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     late_join_handler: bool = False  # this member keeps messages longer, for members that come late or come back
     catch_up: bool = False  # when it joins, this member begins with the messages that others still hold
     gossip_rate: int = _DEFAULT.gossip_rate  # the most bytes a second that this member sends to all
+    epsilon: float = 0.01  # the share of messages that members may miss; the audit judges it (promise `epsilon`)
     internal: Limits = _DEFAULT
 
     def __post_init__(self) -> None:
@@ -105,6 +106,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         share = self.subset
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.001 <= share <= 1:
             raise UsageError(f"config subset={share!r} must be a share of the members, from 0.001 to 1")
+        share = self.epsilon
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 1 / MILLION <= share <= 1:
+            raise UsageError(f"config epsilon={share!r} must be a share of the messages, from 0.000001 to 1")
         if self.gossip_interval is not None:
             _check_time("gossip_interval", self.gossip_interval)
             if self.dynamic:
@@ -135,6 +139,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         given = {
             "subset": round(self.subset * 1_000),
             "lag": self.lag,
+            "epsilon_ppm": round(self.epsilon * MILLION),
             "gossip_rate": self.gossip_rate,
             "use_mcast_for_gossip": int(self.use_mcast_for_gossip),
             "late_join_handler": int(self.late_join_handler),

@@ -36,6 +36,7 @@ HELLO_MAX: Final = 8 << 10  # bytes that a connection may send before its peer h
 
 FLAGS: Final = ("use_mcast_for_gossip", "late_join_handler", "catch_up")  # limits that are 0 or 1
 
+MILLION: Final = 1_000_000  # a share in millionths is a whole number
 MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
 
@@ -112,6 +113,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     gossip_patience: int = 20 * SECOND  # after which a message that nobody sends is announced as a gap
     gossip_rate: int = 4 << 20  # own multicasts, in bytes a second
     gossip_burst: int = 256 << 10  # the same at once, after a pause
+    epsilon_ppm: int = 10_000  # the largest share of messages that members miss, in millionths: the promise `epsilon`
     join_retry: int = 300 * MILLISECOND  # before a joiner asks again; then twice and four times as long
     batch: int = 20 * MILLISECOND  # joins and leaves within this time make one view
     views_per_second: int = 2  # view changes for joins and leaves; a proven suspicion does not wait

@@ -227,7 +227,8 @@ class Member:
 
     def begin(self) -> None:
         """Record the start of this incarnation, and the bound within which the group settles after a fault."""
-        self.record("start", turn.start_fields(liveness_bound(self.stack.env.config)))
+        env = self.stack.env
+        self.record("start", turn.start_fields(liveness_bound(env.config), env))
         self._begin_statistics()
 
     def _begin_statistics(self) -> None:

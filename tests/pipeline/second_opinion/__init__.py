@@ -29,7 +29,7 @@ PROFILES: Final = {
     **dict.fromkeys(("merge-agreement", "merge-announced"), MERGED),
     **dict.fromkeys(("primary-chain", "uniform-agreement"), UNIFORM),
     "total-order-global": ("uniform",),
-    "gap-announced": ("gossip",),
+    **dict.fromkeys(("gap-announced", "epsilon"), ("gossip",)),
     **dict.fromkeys(
         (
             *("transitional-set", "self-delivery", "multicast-reported", "same-view-delivery", "virtual-synchrony"),

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
-from pygroups.pipeline.findings import GOSSIP, ORDERED, PromiseRule
+from pygroups.pipeline.findings import ORDERED, PromiseRule
 from pygroups.pipeline.promises import (
     agreement,
     buffers_drain,
     confirmed,
+    epsilon,
     fifo,
     gap_announced,
     gap_free_prefix,
@@ -56,6 +57,7 @@ RULES: Final[tuple[PromiseRule, ...]] = (
     agreement.RULE,
     fifo.RULE,
     gap_announced.RULE,
+    epsilon.RULE,
     total_order.RULE,
     gap_free_prefix.RULE,
     total_order_global.RULE,
@@ -74,7 +76,6 @@ RULES: Final[tuple[PromiseRule, ...]] = (
 
 WITHOUT_RULE: Final[dict[str, frozenset[str]]] = {
     "causal": ORDERED,
-    "epsilon": GOSSIP,
 }
 """Promises that no rule judges yet, and what a stack gives that makes them: an audit names them, so that no reader
 takes "all held" for more than it says."""

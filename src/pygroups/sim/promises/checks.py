@@ -24,6 +24,7 @@ from .chain import Chain
 from .changes import Changes
 from .confirmed import Confirmed
 from .duties import Leaves, Repairs, Windows
+from .epsilon import FewMissed
 from .exclusions import SlowExclusion
 from .facts import Check
 from .few_views import FewViews
@@ -67,6 +68,7 @@ CHECKS: Final[tuple[tuple[frozenset[str], Callable[[Made], Check]], ...]] = (
     (VS, lambda made: Confirmed()),
     (frozenset({STATE_AT_VIEW}), lambda made: StatesOfViews(made.messages)),  # before messages: it takes over digests
     (frozenset(), lambda made: made.messages),
+    (frozenset({GOSSIP}), lambda made: FewMissed(made.messages)),
     (VS | {MERGING}, lambda made: MergedViews(made.messages)),
     (VS | {MERGING}, lambda made: MergesInTime()),
     (frozenset({PRIMARY}), lambda made: Chain()),

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from pygroups.core.detection import detection
-from pygroups.core.limits import MILLISECOND, SECOND, Config
+from pygroups.core.limits import MILLION, MILLISECOND, SECOND, Config
 from pygroups.core.services import ANY_SIZE, GOSSIP, MEMBERSHIP, MERGING, PRIMARY
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
@@ -76,7 +76,7 @@ def _of_one_group(seed: int, wish: Wish) -> Schedule:
     names = tuple(NAMES[:count])
     config = _config(stream(seed, "config"), faults)
     config |= _merging(stream(seed, "merging"), wish, config)
-    config |= _gossiping(stream(seed, "gossiping"), wish)
+    config |= _gossiping(stream(seed, "gossiping"), wish, config)
     slow = stream(seed, expelling.FAULT)
     expels = _expels(slow, wish)
     if expels:
@@ -145,8 +145,9 @@ def _merging(rng: Random, wish: Wish, config: dict[str, int]) -> dict[str, int]:
     return {"merge_interval": rng.choice((100, 200, 500)) * MILLISECOND}
 
 
-def _gossiping(rng: Random, wish: Wish) -> dict[str, int]:
-    """Draw the limits of PBCAST: mostly shorter times than the defaults, and sometimes small tables."""
+def _gossiping(rng: Random, wish: Wish, other: dict[str, int]) -> dict[str, int]:
+    """Draw the limits of PBCAST: mostly shorter times than the defaults, and sometimes small tables.  A group that
+    forgets messages soon, or has small tables, states no bound for the messages that it misses."""
     if GOSSIP not in profile_named(wish.profile).services:
         return {}
     config = {
@@ -160,6 +161,8 @@ def _gossiping(rng: Random, wish: Wish) -> dict[str, int]:
     }
     if rng.random() < 0.3:
         config |= {"gossip_buffer": rng.choice((2, 8)) << 10, "gossip_early_max": 4, "gossip_cache": 8}
+    if config["gossip_keep"] < Config().gossip_keep or "gossip_buffer" in config or "future_runs_max" in other:
+        config["epsilon_ppm"] = MILLION
     return config
 
 

@@ -153,7 +153,7 @@ class World(VirtualWorld[SimulatedMember]):
         if self.journals:
             owner = (group_of(self.schedule), name, address.incarnation, self.schedule.profile)
             member.journal = MemoryJournal(*owner, services=env.services)
-            self.mark(member, "start", **start_fields(self.schedule.bound))
+            self.mark(member, "start", **start_fields(self.schedule.bound, env))
             self._mark_what_lasts(member)
         self.tell(name, f"starts as {address}")
         return member
