@@ -483,6 +483,7 @@ def _gossip() -> list[Planted]:
         **{f"missed-by-the-dead-{at}": lambda g, at=at: go.missed_by_the_dead(g, at) for at in "AC"},
         **{f"missed-while-apart-{at}": lambda g, at=at: go.missed_while_apart(g, at) for at in "AC"},
         "joined-late": lambda g: go.joined_late(g, 200),
+        "joined-behind": go.joined_behind,
         "left-one-by-one": lambda g: go.left_one_by_one(g, 0),
         "missed-without-a-bound": go.without_bound,
         "missed-with-any-share": go.with_any_share,

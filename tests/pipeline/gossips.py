@@ -91,6 +91,22 @@ def joined_late(group: str, at_start: int, missed: int = 0) -> History:
     return closed(history)
 
 
+def joined_behind(group: str) -> History:
+    """A member begins early, because the member that told it where lacked messages: it was not there when they were
+    sent."""
+    history = bounded(group, "ABC", messages=300)
+    history.start("D")
+    told, history["A"].marks = history["A"].marks, {history["C"].address: 300}
+    history.view("ABCD")
+    history["A"].marks = told
+    for name in "AB":
+        label = {"origin": name, "origin_incarnation": history[name].incarnation}
+        history["D"].log("gap", **label, first=1, count=300)
+        history["D"].marks[history[name].address] = 300
+    history.multicast("ABCD", count=50)
+    return closed(history)
+
+
 def left_one_by_one(group: str, gap: int) -> History:
     """No marks: each member leaves after its tables were empty, and hears nothing of later messages."""
     history = bounded(group)

@@ -23,71 +23,69 @@ def sums(tables: Tables) -> DataFrame:
     """One row per set of linked members: the `facts` between members that stayed together and reached quiet, how many
     of them were `missed`, those between members that were `apart`, and the greatest bound, `epsilon_ppm`.
 
-    A fact is a message of another member, behind the point at which the receiver began.  What was announced as a gap
-    is missed.  Without marks a message that the receiver has not heard of may have been sent after it left.
+    A fact is a message of another member, sent while this one had the receiver in its view, and behind the number with
+    which the receiver began.  A message is missed if it was announced as a gap, skipped or, with marks, never heard of.
+    Without marks it may have been sent after the receiver left.
     """
-    pairs = _pairs(tables)
-    start = "coalesce(start, 0L)"
-    wanted = f"greatest(0L, if(marked, sent, least(sent, coalesce(reached, {start}))) - {start})"
-    counted = pairs.selectExpr(
-        *("`group`", "profile", "linked", "together", "epsilon_ppm"),
-        f"{wanted} as wanted",
-        f"greatest(0L, {wanted} - coalesce(delivered, 0L)) as lacks",
+    low = "greatest(coalesce(start, 0L), coalesce(alone, 0L))"
+    high = f"if(marked, sent, least(sent, coalesce(reached, {low})))"
+    counted = _pairs(tables).selectExpr(
+        *("life", "sender", "`group`", "profile", "linked", "together", "epsilon_ppm"),
+        f"{low} as low",
+        f"greatest(0L, {high} - {low}) as wanted",
+        f"if(marked, greatest(0L, sent - greatest(coalesce(reached, 0L), {low})), 0L) as unheard",
     )
-    return counted.groupBy("group", "linked").agg(
+    lost = _lost(tables, counted.select("life", "sender", "low"))
+    summed = counted.join(lost, ["life", "sender"], "left").groupBy("group", "linked")
+    return summed.agg(
         F.expr("max(profile) as profile"),
         F.expr("cast(null as bigint) as history"),
         F.expr("max(epsilon_ppm) as epsilon_ppm"),
         F.expr("coalesce(sum(if(together, wanted, 0L)), 0L) as facts"),
-        F.expr("coalesce(sum(if(together, lacks, 0L)), 0L) as missed"),
+        F.expr("coalesce(sum(if(together, least(wanted, unheard + coalesce(lost, 0L)), 0L)), 0L) as missed"),
         F.expr("coalesce(sum(if(together, 0L, wanted)), 0L) as apart"),
     )
 
 
 def _pairs(tables: Tables) -> DataFrame:
-    """Per receiver and sender that reached quiet: the first number, those sent, delivered and reached, and whether they
-    stayed `together`: the later one had the other in its first view, and none of the two came back to the other."""
-    settled = tables.lives.where(f"quiet_index is not null and {tables.giving(GOSSIP)}")
-    first = tables.views.groupBy("life").agg(F.expr("min_by(members, index) as first_members"))
-    began = (
-        tables.views.where("digest is not null")
-        .groupBy("life")
-        .agg(F.expr("max_by(digest, index) as digest"), F.expr("max(index) as begun"))
+    """Per receiver (`life`) and sender that reached quiet: the receiver's `start`, the last number that was sent, that
+    was sent before the receiver was a member (`alone`), and that was `reached`; and whether they stayed `together`."""
+    members = tables.lives.where(f"quiet_index is not null and {tables.giving(GOSSIP)}")
+    digests = tables.views.where("digest is not null").groupBy("life").agg(F.expr("max_by(digest, index) as digest"))
+    receivers = members.join(digests, "life", "left").select(
+        "group", "profile", "linked", "marked", "life", "address", "epsilon_ppm", "digest"
     )
-    members = settled.join(first, "life").join(began, "life", "left")
-    receivers = members.select(
-        "group", "profile", "linked", "marked", "life", "address", "epsilon_ppm", "first_members", "digest"
-    )
-    streams = tables.streams.where("not late")
-    sends = streams.where("kind = 0").groupBy("life").agg(F.max("last").alias("sent"))
-    senders = members.join(sends, "life").selectExpr(
-        *("linked", "life as sender", "address as of", "first_members as of_members", "sent")
-    )
-    got = (
-        streams.where("kind = 1")
-        .join(began.select("life", "begun"), "life", "left")
-        .where("begun is null or begin > begun")
-        .groupBy("life", "sender")
-        .agg(F.sum("messages").alias("delivered"))
-    )
+    sends = tables.streams.where("kind = 0 and not late")
+    sent = sends.groupBy("life").agg(F.max("last").alias("sent"))
+    senders = members.join(sent, "life").selectExpr("linked", "life as sender", "address as of", "sent")
     reached = heard(tables).where("not late").groupBy("life", "sender").agg(F.max("last").alias("reached"))
-    back = _came_back(tables)
+    came = tables.views.selectExpr(
+        "life", "index", "explode(array_except(members, coalesce(before, array()))) as other"
+    )
+    came = came.groupBy("life", "other").agg(F.min("index").alias("since"), F.count("*").alias("times"))
+    alone = came.join(sends.select("life", "begin", "last"), "life").where("begin < since")
+    alone = alone.groupBy("life", "other").agg(F.max("last").alias("alone"))
+    back = came.where("times > 1")  # it was out of the views of the other one for a while
     met = receivers.join(senders, "linked").where("life <> sender")
-    met = met.join(got, ["life", "sender"], "left").join(reached, ["life", "sender"], "left")
-    met = met.join(back.selectExpr("life", "other as of", "true as left_it"), ["life", "of"], "left")
-    met = met.join(
-        back.selectExpr("life as sender", "other as address", "true as was_left"), ["sender", "address"], "left"
-    )
-    knew = "(array_contains(first_members, of) or array_contains(of_members, address))"
+    for frame, on in (
+        (reached, ["life", "sender"]),
+        (alone.selectExpr("life as sender", "other as address", "alone"), ["sender", "address"]),
+        (back.selectExpr("life", "other as of", "true as left_it"), ["life", "of"]),
+        (back.selectExpr("life as sender", "other as address", "true as was_left"), ["sender", "address"]),
+    ):
+        met = met.join(frame, on, "left")
     return tables.gathered(
-        met.selectExpr("*", "digest[of] as start", f"{knew} and left_it is null and was_left is null as together")
+        met.selectExpr("*", "digest[of] as start", "left_it is null and was_left is null as together")
     )
 
 
-def _came_back(tables: Tables) -> DataFrame:
-    """The members (addresses, `other`) that came into the views of a member for a second time."""
-    came = tables.views.selectExpr("life", "explode(array_except(members, coalesce(before, array()))) as other")
-    return came.groupBy("life", "other").agg(F.count("*").alias("times")).where("times > 1").select("life", "other")
+def _lost(tables: Tables, lows: DataFrame) -> DataFrame:
+    """Per receiver and sender: the messages above `low` that were announced as a gap, or skipped in silence."""
+    gaps = tables.events.where("kind = 'gap'").select("life", "sender", "first", "count").join(lows, ["life", "sender"])
+    told = gaps.selectExpr("life", "sender", "greatest(0L, first + count - 1 - greatest(first - 1, low)) as lost")
+    silent = tables.streams.where("kind = 1 and skipped > 0").join(lows, ["life", "sender"]).where("last > low")
+    both = told.unionAll(silent.selectExpr("life", "sender", "skipped as lost"))
+    return both.groupBy("life", "sender").agg(F.sum("lost").alias("lost"))
 
 
 def exact(tables: Tables) -> DataFrame:
@@ -129,5 +127,8 @@ RULE = PromiseRule(
         ),
     ),
     exact=exact,
-    columns={"lives": {"epsilon_ppm": "coalesce(max(if(kind = 'start', gauges['epsilon_ppm'], null)), 0L)"}},
+    columns={
+        "lives": {"epsilon_ppm": "coalesce(max(if(kind = 'start', gauges['epsilon_ppm'], null)), 0L)"},
+        "streams": {"skipped": "sum(greatest(0L, first - expected))"},
+    },
 )

@@ -1,8 +1,8 @@
 """epsilon: the share of the messages that members of a gossip group miss is below the bound that the group states.
 
-A fact is one message at one member: a message of another member, sent after the point at which the receiver began.  A
-message that was announced as a gap is missed.  Members that were apart for a while are not compared: their messages
-went to members of other views.
+A fact is one message at one member: a message of another member that had the receiver in its view, behind the point at
+which the receiver began.  A message that was announced as a gap is missed.  Members that were apart for a while are not
+compared: their messages went to members of other views.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from math import exp, lgamma, log, log1p
 from typing import Final
 
 from pygroups.core.address import Address
+from pygroups.core.events import Gap
 from pygroups.core.limits import MILLION
 
 from .facts import Check, Delivery, Rest, Viewed
 from .messages import Messages
 
+Pair = tuple[Address, Address]  # a member and an origin
 LEVEL: Final = 1e-9
 """A share is above the bound if a group that keeps the bound misses so many messages with a smaller probability."""
 
@@ -53,11 +55,11 @@ class FewMissed(Check):
 
     def __init__(self, messages: Messages) -> None:
         self.messages = messages
-        self.starts: dict[Address, dict[Address, int]] = {}  # per member and origin, the first message
-        self.views: dict[Address, tuple[Address, ...]] = {}  # the first view of each member
+        self.next: dict[Pair, int] = {}  # the number after the last message that the member delivered or gave up
+        self.begun: dict[Pair, int] = {}  # the first message that the origin promises to the member
         self.known: dict[Address, dict[Address, bool]] = {}  # whom each member had in a view, and in the last one
-        self.apart: dict[tuple[Address, Address], None] = {}  # the second came back into the views of the first
-        self.delivered_of: dict[tuple[Address, Address], int] = {}  # messages, by member and origin
+        self.apart: dict[Pair, None] = {}  # the second came back into the views of the first
+        self.lost: dict[Pair, list[range]] = {}  # the messages that the member announced as missing, or skipped
         self.judged = self.skipped = self.missed = 0
 
     def facts(self) -> dict[str, int]:
@@ -66,32 +68,44 @@ class FewMissed(Check):
     def viewed(self, view: Viewed) -> None:
         member = view.member
         if view.digest is not None:
-            self.starts[member] = dict(view.digest)
-            for pair in [pair for pair in self.delivered_of if pair[0] == member]:
-                del self.delivered_of[pair]
-        self.views.setdefault(member, view.members)
+            self.next = {pair: number for pair, number in self.next.items() if pair[0] != member}
+            self.next |= {(member, origin): first for origin, first in view.digest.items()}
+            self.begun |= {
+                (member, origin): max(first, self.begun.get((member, origin), 1))
+                for origin, first in view.digest.items()
+            }
         known = self.known.setdefault(member, {})
+        sent = len(self.messages.sent.get(member, ()))
         for other in view.members:
-            if known.get(other) is False:
+            if other not in known:
+                self.begun[other, member] = max(sent + 1, self.begun.get((other, member), 1))
+            elif not known[other]:
                 self.apart[member, other] = None
         self.known[member] = dict.fromkeys(known, False) | dict.fromkeys(view.members, True)
 
     def delivered(self, delivery: Delivery) -> None:
-        pair = (delivery.member, delivery.origin)
-        self.delivered_of[pair] = self.delivered_of.get(pair, 0) + delivery.count
+        self._goes_on((delivery.member, delivery.origin), delivery.first, delivery.first + delivery.count)
+
+    def gap_announced(self, member: Address, gap: Gap) -> None:
+        self.lost.setdefault((member, gap.origin), []).append(range(gap.first, gap.next))
+        self._goes_on((member, gap.origin), gap.first, gap.next)
+
+    def _goes_on(self, pair: Pair, first: int, high: int) -> None:
+        expected = self.next.get(pair, 1)
+        if first > expected:
+            self.lost.setdefault(pair, []).append(range(expected, first))
+        self.next[pair] = max(expected, high)
 
     def settled(self, rests: list[Rest]) -> None:
         facts = missed = apart = 0
-        inside = [rest for rest in rests if rest.member in self.views]
-        for rest in inside:
-            for origin in inside:
-                if rest is origin:
-                    continue
-                wanted, lacks = self._of_pair(rest.member, origin)
-                if self._were_together(rest.member, origin.member):
-                    facts, missed = facts + wanted, missed + lacks
-                else:
-                    apart += wanted
+        for rest in rests:
+            for origin in rests:
+                if rest is not origin and rest.member in self.known and origin.member in self.known:
+                    wanted, lacks = self._of_pair((rest.member, origin.member), origin.accepted - 1)
+                    if self._were_together(rest.member, origin.member):
+                        facts, missed = facts + wanted, missed + lacks
+                    else:
+                        apart += wanted
         share = self.around.config.epsilon_ppm / MILLION
         self.judged, self.skipped, self.missed = 0, apart, missed
         if is_above(facts, facts, share):  # otherwise no number of misses is above the bound
@@ -105,12 +119,13 @@ class FewMissed(Check):
                 )
 
     def _were_together(self, member: Address, origin: Address) -> bool:
-        """Whether the second of the two to join had the other in its first view, and none of them came back."""
-        first = origin in self.views[member] or member in self.views[origin]
-        return first and (member, origin) not in self.apart and (origin, member) not in self.apart
+        """Whether none of the two came back into the views of the other."""
+        return (member, origin) not in self.apart and (origin, member) not in self.apart
 
-    def _of_pair(self, member: Address, origin: Rest) -> tuple[int, int]:
-        """How many messages of `origin` the member should have, and how many it misses."""
-        sent = max(origin.accepted - 1, len(self.messages.sent.get(origin.member, ())))
-        wanted = max(0, sent + 1 - self.starts.get(member, {}).get(origin.member, 1))
-        return wanted, max(0, wanted - self.delivered_of.get((member, origin.member), 0))
+    def _of_pair(self, pair: Pair, last: int) -> tuple[int, int]:
+        """How many messages the member should have, up to the last one of the origin, and how many it misses."""
+        first = self.begun.get(pair, 1)
+        unheard = range(max(first, self.next.get(pair, 1)), last + 1)
+        lost = sum([len(range(max(first, one.start), one.stop)) for one in self.lost.get(pair, ())])
+        wanted = len(range(first, last + 1))
+        return wanted, min(wanted, lost + len(unheard))
