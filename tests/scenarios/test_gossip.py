@@ -51,3 +51,35 @@ def test_a_member_gives_up_messages_that_nobody_keeps() -> None:
 
 def test_a_late_join_handler_has_them_still() -> None:
     assert _after_a_cut(late_join_handler=1) == [101, 0]
+
+
+def test_GS4_messages_above_the_rate_are_sent_later() -> None:
+    with scenario("A B C", profile="gossip", gossip_rate=4_000, gossip_burst=1_000, **QUICK) as group:
+        group["A"].sends(100, every=0.005, size=100)
+        group.after(0.6)
+        sent = len(group["A"].delivered)
+        assert 0 < sent < 100, "a hundred messages are ten kilobytes"
+        group.until(lambda: group["C"].delivered_from("A")[-1:] == [100], 20)
+
+
+def test_GS6_a_member_without_the_last_view_gets_it_soon() -> None:
+    """Heartbeats name the views: no merge is needed, and its question would come much later."""
+    with scenario("A B C", profile="gossip", merge_interval=60 * SECOND, **QUICK) as group:
+        lost = group.drop("hints.Announce", dest="C", count=1)
+        group.start("D")
+        group.until(lambda: group["D"].view == group["A"].view == tuple("ABCD"), 5)
+        assert lost.hits and group["C"].view == tuple("ABC")
+        group.until(lambda: group["C"].view == tuple("ABCD"), 3)
+        assert group["C"].counters["merged views"] == 0
+
+
+def test_GS7_a_joiner_that_cannot_be_reached_changes_no_view() -> None:
+    """It is heard, and hears nobody: it would come and go in view after view."""
+    with scenario("A B C", profile="gossip", **QUICK) as group:
+        group.cut("A B C", "D", way="out")
+        group.start("D")
+        before = group["A"].view_id
+        group.after(15)
+        assert group["A"].view_id == before
+        group.heal()
+        group.until(lambda: set(group["A"].view) == set("ABCD"), 20)

@@ -161,6 +161,8 @@ def _gossiping(rng: Random, wish: Wish, other: dict[str, int]) -> dict[str, int]
     }
     if rng.random() < 0.3:
         config |= {"gossip_buffer": rng.choice((2, 8)) << 10, "gossip_early_max": 4, "gossip_cache": 8}
+    if rng.random() < 0.3:
+        config |= {"gossip_rate": 64 << 10, "gossip_burst": 2 << 10}
     if config["gossip_keep"] < Config().gossip_keep or "gossip_buffer" in config or "future_runs_max" in other:
         config["epsilon_ppm"] = MILLION
     return config
