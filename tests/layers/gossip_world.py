@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from itertools import count
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,20 @@ TRIP: Final = 2 * MILLISECOND
 FRAME: Final = 150  # bytes of the headers of a frame, about
 
 
+class Received(NamedTuple):
+    """What all members received: gossips, their bytes, and the bytes of requests and answers."""
+
+    gossips: int
+    gossip_bytes: int
+    repair_bytes: int
+
+    def rates(self, before: Received, members: int, seconds: float) -> tuple[float, float]:
+        """Per member and second since `before`: the gossips, and the bytes of gossips, requests and answers."""
+        many = members * seconds
+        size = self.gossip_bytes + self.repair_bytes - before.gossip_bytes - before.repair_bytes
+        return (self.gossips - before.gossips) / many, size / many
+
+
 class Node:
     """One member."""
 
@@ -35,6 +49,7 @@ class Node:
         self.delivered = 0
         self.missed = 0
         self.gossips = self.gossip_bytes = self.frames = 0  # received
+        self.repair_bytes = 0  # received in requests and in the answers to them
         self.sent = 0  # own messages
         self.runs = True
         self.due = -1
@@ -58,6 +73,8 @@ class Node:
         if isinstance(run.head, Gossip):
             self.gossips += 1
             self.gossip_bytes += FRAME + len(msgspec.msgpack.encode(run.head))
+        elif run.dest is not None:
+            self.repair_bytes += FRAME + len(msgspec.msgpack.encode(run.head)) + len(run.body)
         self.env.now = self.world.now
         self.layer.up(run)
         self.layer.end_turn()
@@ -111,6 +128,7 @@ class GossipWorld:
         self.agenda: list[tuple[int, int, Node, Run | None]] = []
         self.order = count()
         self.lost = self.carried = 0
+        self.hops: dict[tuple[int, int], dict[Address, int]] = {}  # per gossip, how often it was passed on to a member
         addresses = tuple([Address(f"M{rank}", f"{rank:016x}") for rank in range(members)])
         self.nodes = [Node(self, address, Config(**config)) for address in addresses]
         self.by_address = {node.me: node for node in self.nodes}
@@ -130,6 +148,9 @@ class GossipWorld:
             if self.rng.random() < self.loss:
                 self.lost += 1
                 continue
+            if isinstance(run.head, Gossip):
+                hops = self.hops.setdefault((run.head.gossiper, run.head.number), {sender.me: 0})
+                hops.setdefault(node.me, hops[sender.me] + 1)
             arrived = run if run.dest is None else run.readdressed(run.src, node.me)
             self.at(self.now + self.rng.randrange(1, TRIP), node, arrived)
 
@@ -151,6 +172,15 @@ class GossipWorld:
         for number in range(messages):
             chosen[number % senders].send()
             self.run(seconds / messages)
+
+    def received(self) -> Received:
+        """The sums over all members so far."""
+        nodes = self.nodes
+        return Received(
+            sum([node.gossips for node in nodes]),
+            sum([node.gossip_bytes for node in nodes]),
+            sum([node.repair_bytes for node in nodes]),
+        )
 
     def share_missed(self) -> float:
         """The share of (message, member) that was not delivered, over the living members."""

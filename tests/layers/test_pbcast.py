@@ -18,7 +18,6 @@ from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.pbcast import decide
 from pygroups.layers.pbcast.heads import Data, Gossip, Lacks, Purged, StartReq, Starts
-from pygroups.layers.pbcast.layer import Pbcast
 from pygroups.layers.pbcast.store import Store, size_of
 
 from .gossip_world import FRAME, GossipWorld, Node
@@ -74,41 +73,6 @@ def test_PB_01_ten_members_and_30_percent_of_loss(subset: int) -> None:
     world.run(30)
     assert world.share_missed() == 0, "the world itself checks the order of each sender"
     assert world.lost > 1_000
-
-
-@pytest.mark.parametrize(("loss", "bound"), [(0.1, 0.001), (0.3, 0.01)])
-def test_PB_I1_few_messages_are_missed_soon(loss: float, bound: float) -> None:
-    world = GossipWorld(100, loss)
-    world.send(200, 10, 10)
-    world.run(8)
-    assert world.share_missed() < bound
-    world.run(20)
-    assert world.share_missed() == 0
-
-
-def test_without_retransmission_many_messages_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pbcast, "on_lacks", lambda *_: None)
-    world = GossipWorld(100, 0.1)
-    world.send(200, 10, 10)
-    world.run(8)
-    assert world.share_missed() > 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_PB_I1_and_I3_a_thousand_members() -> None:
-    rates = {}
-    for members in (100, 1_000):
-        world = GossipWorld(members, 0.3)
-        world.send(60, 10, 10)
-        before = [(node.gossips, node.gossip_bytes) for node in world.nodes]
-        world.run(10)
-        assert world.share_missed() < 0.01
-        gossips = sum([node.gossips for node in world.nodes]) - sum([count for count, _ in before])
-        size = sum([node.gossip_bytes for node in world.nodes]) - sum([count for _, count in before])
-        rates[members] = (gossips / members / 10, size / members / 10)
-    assert rates[1_000][0] < 1.5 * rates[100][0]
-    assert rates[1_000][1] < 1.5 * rates[100][1]
 
 
 # -- PB-I3, PB-04 and PB-I6: the load of a member does not grow with the group
