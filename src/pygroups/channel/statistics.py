@@ -11,7 +11,11 @@ from pygroups.core.stack import Stack
 from . import bounds
 from .session import Session
 
-SENT_AGAIN: Final = ("runs sent again", "unicast runs sent again")  # counters of the layers
+SENT_AGAIN: Final = {
+    "runs_sent_again": ("runs sent again", "unicast runs sent again"),
+    "bytes_sent_again": ("bytes sent again", "unicast bytes sent again"),
+}
+"""The counters of the layers that each total adds up."""
 STAGES: Final = ("preparing", "committing", "prepared", "committed")  # tables of design note 003, in runs
 
 
@@ -38,7 +42,8 @@ def statistics(session: Session) -> dict[str, Any]:
         "profile": options.profile,
         "view": None if view is None else [view.id.number, str(view.id.leader)],
         "members": 0 if view is None else len(view.members),
-        "totals": env.totals.plain() | {"runs_sent_again": sum([env.counters.get(name, 0) for name in SENT_AGAIN])},
+        "totals": env.totals.plain()
+        | {total: sum([env.counters.get(name, 0) for name in names]) for total, names in SENT_AGAIN.items()},
         "counters": dict(env.counters),
         "gauges": member.stack.gauges(),
         "payload_max": options.limits.payload_max,

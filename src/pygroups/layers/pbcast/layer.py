@@ -291,6 +291,7 @@ class Pbcast(Layer):
                 runs, room = runs - 1, room - len(run.body)
                 self.below.append(Run(self.env.me, src, (Data(),), run.origin, run.first, 0, run.count, run.body))
                 self.env.count("runs sent again")
+                self.env.count("bytes sent again", len(run.body))
         if lows:
             self.tell(src, Purged(lows))
 

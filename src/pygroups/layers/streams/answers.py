@@ -103,6 +103,7 @@ class Answers:
         self.sent_at[asker, name, seq] = env.now
         self.layer.below.append(stored.readdressed(env.me, asker))
         env.count("runs sent again")
+        env.count("bytes sent again", len(stored.body))
         runs, size = self.spent.get(asker, (0, 0))
         self.spent[asker] = (runs + 1, size + len(stored.body))
         if env.journaling and stored.origin is not None:

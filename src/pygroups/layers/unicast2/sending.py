@@ -92,6 +92,7 @@ class Sending:
     def _send_again(self, connection: OutgoingConnection, which: int, seq: int, *, opens: bool = False) -> None:
         lane = connection.lanes[which]
         self.env.count("unicast runs sent again")
+        self.env.count("unicast bytes sent again", len(lane.sent[seq].body))
         self.layer.below.append(lane.sent[seq].push(Data(connection.conn, which, seq, lane.low, opens or seq == 0)))
 
     # -- answers of the receiver
