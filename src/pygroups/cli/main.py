@@ -131,7 +131,21 @@ the network, the clocks and the processes are simulated. The same seed gives the
 Exit code 0: no promise was broken. Exit code 1: a promise was broken, or the schedules tested too little. Exit code \
 2: the call was wrong.""",
     ),
-    "sweep": Command("pygroups.cli.sweep:sweep", "Run the simulator over many machines, with Spark."),
+    "sweep": Command(
+        "pygroups.cli.sweep:sweep",
+        "Run the simulator over many machines, with Spark.",
+        "pygroups sweep --seeds 0:1000 --profile uniform --out sweep/",
+        """\
+over a cluster whose machines share a folder; after an interruption the same command continues:
+  pygroups sweep --seeds 0:1000000 --profile total --out /shared/sweep --master spark://host:7077""",
+        """\
+Each seed becomes one row of a Parquet table in the folder: the verdict, the broken promise, the command that repeats \
+the seed, and its counts. A sweep does not stop at a broken promise. When it is interrupted, the same command plays \
+only the seeds that have no row yet.
+
+Exit code 0: no promise was broken. Exit code 1: a promise was broken, or the schedules tested too little. Exit code \
+2: the call was wrong, the folder has another sweep, or Spark cannot run.""",
+    ),
     "perf": Command(
         "pygroups.cli.perf:perf",
         "Measure a real group on this machine.",

@@ -95,14 +95,14 @@ def simulate(
     _check_seed("--replay", replay)
     _check_seed("--shrink", shrink)
     _check_trace(trace, shrink is None and (replay is not None or schedule is not None), json)
-    wish = _wish(kind.profile, kind.members, kind.minutes, kind.faults)
+    wish = wish_of(kind.profile, kind.members, kind.minutes, kind.faults)
     workers = _workers(jobs)
     _check_can_write(schedule if shrink is not None else None, journal)
     if shrink is not None:
         return _shrink(shrink, wish, schedule, json)
     if (one := _one_schedule(schedule, replay, wish)) is not None:
         return _play(one[0], wish, one[1], journal, json, trace)
-    return _run(_seeds(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
+    return _run(seeds_of(seeds if seeds is not None else SEEDS), wish, workers, journal, json)
 
 
 # -- checks of the options
@@ -130,7 +130,7 @@ def _check_together(
         raise UsageError("--shrink writes no journals: play the small schedule later, with --schedule and --journal")
 
 
-def _wish(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
+def wish_of(profile: str, members: int | None, minutes: float | None, faults: str | None) -> Wish:
     """The wish for all schedules.  Raises UsageError for invalid values."""
     from pygroups.layers.profiles import profile_named
     from pygroups.sim.schedules.catalog import FAULTS, checked_faults
@@ -183,7 +183,7 @@ def _known(message: tuple[str, int] | None, schedule: Schedule) -> tuple[str, in
     return message
 
 
-def _seeds(text: str) -> range:
+def seeds_of(text: str) -> range:
     from pygroups.sim.batches.summary import parse_seeds
 
     seeds = parse_seeds(text) if len(text) <= 2 * len(str(sys.maxsize)) else None
