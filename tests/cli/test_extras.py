@@ -30,16 +30,25 @@ def plain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("missing", SPARK)
 @pytest.mark.parametrize(
-    ("command", "advice"),
-    [(["audit", "."], ""), (["demo"], "; --no-audit leaves the audit out")],
-    ids=["audit", "demo"],
+    ("command", "what", "advice"),
+    [
+        (["audit", "."], "audit", ""),
+        (["demo"], "audit", "; --no-audit leaves the audit out"),
+        (["sweep", "--seeds", "0:1", "--out", "x"], "sweep", ""),
+    ],
+    ids=["audit", "demo", "sweep"],
 )
 def test_a_command_that_needs_spark_says_so_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str, command: list[str], advice: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    missing: str,
+    command: list[str],
+    what: str,
+    advice: str,
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     assert cli.main(command) == 2
-    sentence = f"the audit needs Spark, and {missing} is not installed: pip install 'pygroups[spark]'{advice}"
+    sentence = f"the {what} needs Spark, and {missing} is not installed: pip install 'pygroups[spark]'{advice}"
     assert capsys.readouterr() == ("", f"pygroups: {sentence}\n")
 
 
@@ -57,8 +66,11 @@ EVERY_COMMAND: dict[str, tuple[list[str], int]] = {
     "demo": ([], 2),
     "ingest": ([".", "--out", "table"], 2),
     "join": (["g", "--leave-at-eof", "--discovery", "dir:groups"], 0),
+    "perf": (["--members", "2", "--rate", "20", "--duration", "0.2"], 0),
     "primary": (["g", "--gone", "A@00"], 2),
+    "secret": (["new"], 0),
     "simulate": (["--seeds", "0:2", "--jobs", "1"], 0),
+    "sweep": (["--seeds", "0:2", "--out", "sweep"], 2),
 }
 """Arguments with which each command does its work, and its exit code without the extra."""
 

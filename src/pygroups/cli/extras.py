@@ -13,9 +13,9 @@ ARROW: Final = ("pyarrow", "numpy")
 """The packages that ingest needs."""
 
 
-def check_spark(advice: str = "") -> None:
-    """Raise UsageError if a package of the audit is not installed.  `advice`: another solution, for the message."""
-    _check(SPARK, "the audit needs Spark", advice)
+def check_spark(advice: str = "", what: str = "the audit") -> None:
+    """Raise UsageError if a package that `what` needs is not installed.  `advice`: another solution, for the message."""
+    _check(SPARK, f"{what} needs Spark", advice)
 
 
 def check_arrow() -> None:

@@ -51,7 +51,7 @@ def sweep(
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out names a folder for the table")
     wish, wanted = wish_of(kind.profile, kind.members, kind.minutes, kind.faults), seeds_of(seeds)
-    check_spark()
+    check_spark(what="the sweep")
     result = _swept(wanted, wish, out.absolute(), master)
     return _report(result, wish, out, as_json=as_json)
 
