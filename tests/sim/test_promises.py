@@ -363,6 +363,8 @@ GOOD = {
     "soon after trouble anybody may be out": "view 1 ABC: A B C\nafter 60000 ms\ntrouble\nview 2 AB: A B",
     "a member that has read nothing for long enough": POLICY + "after 2001 ms\nA asks out C\n"
     "view 2 AB: A B (told that C was excluded)",
+    "a member that begins without a state has read nothing of before": POLICY + "view 2 ABC: A B C (as A:2)\n"
+    "after 2001 ms\nA asks out C",
     "half with its first is primary": "view 1 ABCD: A B C D\nview 2 AD: A D\nview 3 A: A",
     "what the others accepted may be theirs": "view 1 ABC: A B C\nB accepts 2 AB\nview 3 BC: B C (told the wrong hint)",
     "who is alone may be primary again": "view 1 AB: A B\ncrash A\nview 2 B: B\nview 3 B: B (told that it is primary)",
@@ -556,6 +558,10 @@ PLANTED = [
     ("slow-exclusion", POLICY + "after 1000 ms\nA asks out C"),
     ("slow-exclusion", POLICY + "send A\nA2: A B C\nafter 500 ms\nread C: A:2\nafter 1700 ms\nA asks out C"),
     ("slow-exclusion", POLICY + "read C: A:2\nafter 3000 ms\nA asks out C"),
+    (
+        "slow-exclusion",
+        POLICY + "view 2 ABCD: A B C\nview 2 ABCD: D (alone) (as A:2)\nafter 3000 ms\nA asks out D",
+    ),
     ("slow-exclusion", "view 1 ABC: A B C\nview 2 AB: A B (told that C was excluded)"),
     ("left-and-joined", "view 1 ABC: A B C\nview 2 AB: A (told that B left)"),
     ("left-and-joined", "view 1 ABC: A B C\nview 2 A: A (told that CB left)"),

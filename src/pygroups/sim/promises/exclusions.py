@@ -10,7 +10,7 @@ from pygroups.core.events import Marks
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import SECOND
 
-from .facts import Check, Viewed
+from .facts import Check, Delivery, Viewed
 
 NEWS: Final = 1 * SECOND  # the longest time until a sender learns that its messages were read
 MILLE: Final = 1_000  # a clock can run faster by one in so many
@@ -27,6 +27,7 @@ class SlowExclusion(Check):
         self.undisturbed = True
         self.sent: dict[Address, deque[tuple[int, int]]] = {}  # per sender, numbers and times of the last multicasts
         self.read: dict[Address, Marks] = {}  # per member and origin, the first unread number
+        self.given: dict[Address, Marks] = {}  # and the number after the last message that was delivered
         self.reads: dict[Address, deque[int]] = {}  # per member, the times of its reads
         self.wanted: dict[Address, None] = {}  # members whose exclusion another one has asked for
         self.judged = 0
@@ -41,8 +42,13 @@ class SlowExclusion(Check):
         for member in view.expelled:
             if member not in self.wanted:
                 self.broken("slow-exclusion", "the member was excluded, and no member asked for that", member=member)
-        if view.digest is not None:
-            self.read[view.member] = dict(view.digest)
+        read, given = self.read.setdefault(view.member, {}), self.given.get(view.member, {})
+        for origin, mark in (view.digest or {}).items():
+            if read.get(origin, 1) >= given.get(origin, 1):  # else the application reads first what it was given before
+                read[origin] = mark
+
+    def delivered(self, delivery: Delivery) -> None:
+        self.given.setdefault(delivery.member, {})[delivery.origin] = delivery.first + delivery.count
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         if to is None and self.around.config.slow_exclude < NEVER:
