@@ -224,6 +224,21 @@ def test_a_new_history_waits_until_the_view_whose_runs_are_lost_has_no_majority(
     assert attempt.on_accept(A, Accept(ballot), 40) is Deed.INSTALL
 
 
+def test_a_decided_view_that_a_member_gave_up_may_have_a_majority_without_it() -> None:
+    """C gave up a view of A, B, C and D.  An operator vouches for A: B and D are a majority of the others."""
+    members = (A, B, C, D)
+    lost = AgreedView(ViewId(8, A), members, ("a", "b", "c", "d"))
+    for vouched, decides in (((A,), False), ((A, B), True)):
+        attempt = Attempt(VIEW, Ballot(9, C), {}, 0, MAJORITY, vouched, lost)
+        attempt.take(Input.WANTED)
+        asked = tuple(member for member in (B, C) if member not in vouched)
+        attempt.collects(BALLOT, asked, 10)
+        for member in asked:
+            attempt.on_collect_ack(member, held(), 20)
+        attempt.proposes(C, (), 30)
+        assert attempt.on_accept(C, Accept(BALLOT), 40) is (Deed.INSTALL if decides else Deed.WAIT_ON)
+
+
 def test_joiners_are_at_most_as_many_as_go_on() -> None:
     joiners = {Address(name, "0" * 16): name for name in "WXYZ"}
     for quorum, count in ((MAJORITY, 3), (EVERYBODY, 4)):

@@ -289,6 +289,28 @@ def test_runs_of_a_view_are_lost_with_the_only_member_that_had_it(profile: str, 
         group.settles()
 
 
+@BOTH
+def test_an_operator_vouches_for_the_only_member_that_had_the_runs_of_a_view(profile: str) -> None:
+    """The same, B learns of the view, and A lost its folder: B waits for the word of an operator."""
+    with group_of("A B", profile) as group:
+        history, gone = history_of(group, "A"), group.address("A")
+        group.drop("nakack.Data", src="A")
+        group["A"].sends(1)
+        group.after(0.01)
+        group.start("C")
+        group.crash("A", "Install")
+        group.until(lambda: "A" not in group.world.running, SOON, step=0.0001)
+        group.world.rules.clear()
+        del group.world.folders["A"]
+        group.start("A")
+        group.after(20)
+        assert group["B"].view == ("A", "B") and group["B"].counters["decided without an answer"] == 1
+        group["B"].asks(Vouched(gone))
+        goes_on(group, "A B C")
+        assert group["B"].ended == "" and history_of(group, "B") != history
+        group.settles()
+
+
 @pytest.mark.parametrize("joins", ["", "D"])
 @BOTH
 def test_runs_of_a_view_are_lost_with_most_of_its_members(profile: str, joins: str) -> None:

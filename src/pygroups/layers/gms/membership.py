@@ -55,11 +55,12 @@ class Binding:
         self.last: Proposal | None = None  # accepted under the highest ballot of this view
         self.decided: Proposal | None = None  # follows this view, and is not installed here: runs are missing, or it
         # has no place for this member, which stays until enough members of that view have it
+        self.lost: AgreedView | None = None  # the decided view that this member gave up: nobody has the missing runs
 
     def ends(self) -> None:
         """A view was installed, or this member is gone."""
         self.ballot, self.merge, self.proposal, self.accepted = None, None, None, {}
-        self.last = self.decided = None
+        self.last = self.decided = self.lost = None
 
     def has_accepted(self, ballot: Ballot) -> bool:
         """Whether `ballot` may be decided with this member's answer.  A leader that begins a later attempt in the same

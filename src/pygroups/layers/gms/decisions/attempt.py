@@ -133,6 +133,7 @@ class Attempt:
         now: int,
         quorum: Quorum = EVERYBODY,
         vouched: Collection[Address] = (),
+        lost: AgreedView | None = None,
     ) -> None:
         self.view = view
         self.ballot = ballot  # of its Ready, later of its Collect
@@ -145,7 +146,7 @@ class Attempt:
         self.answers: dict[Address, CollectAck] = {}
         self.proposal: Proposal | None = None
         self.accepted: dict[Address, None] = {}
-        self.lost: AgreedView | None = None  # the view that is not repeated, because no member holds its runs
+        self.lost = lost  # a next view that may have been installed, and is not repeated: no member holds its runs
 
     def take(self, what: Input) -> Deed | None:
         """Go on to the next stage; returns the deed, or None for an input without a meaning in this stage."""
@@ -182,9 +183,10 @@ class Attempt:
         self.proposal = self.quorum.taken_over(self.view, self.ballot, self.answers)
         lost = self.proposal is not None and not _is_held(self.proposal)
         if self.proposal is not None and not lost:
-            self.proposal = self._in_its_history(self.proposal)
+            self.lost, self.proposal = None, self._in_its_history(self.proposal)
             return self.proposal
-        self.lost = None if self.proposal is None else self.proposal.view
+        if self.proposal is not None:
+            self.lost = self.proposal.view
         ended = {member for member, answer in self.answers.items() if answer.leaving} | {*self.vouched}
         leaving = {m: None for m in self.asked if m in leavers or m in expelled or m in ended}
         go_on = tuple(member for member in self.asked if member not in leaving) or (me,)
@@ -277,7 +279,7 @@ class Attempt:
         if self.lost is None:
             return False
         rest = [one for one in self.lost.members if one not in self.accepted and one not in self.vouched]
-        return self.quorum.may_go_on(self.lost, rest, ())
+        return self.quorum.may_go_on(self.lost, rest, self.vouched)
 
     def on_fetches(self, src: Address, head: Fetches, now: int) -> Deed | None:
         """`src` fetches its missing runs; another attempt would not help this member."""

@@ -75,8 +75,8 @@ class ViewChange:
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
         self.roll = RollCall(self.asker, ballot, membership.current.members, joiners)
-        quorum, vouched = membership.quorum, membership.vouched
-        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, quorum, vouched)
+        quorum, vouched, lost = membership.quorum, membership.vouched, membership.binding.lost
+        self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, quorum, vouched, lost)
         self.go_on(leads=True)
 
     def begin_merge(self, wanted: MergeWanted, number: int = 1) -> None:

@@ -73,6 +73,15 @@ class Blocking:
         gms.answering.heard_leader()
         gms.above.append(Stop(ballot))
 
+    def give_up_what_is_lost(self) -> None:
+        """Give up a decided view for which this member lacks runs, if all members that may hold them have ended."""
+        gms, decided = self.gms, self.gms.binding.decided
+        if decided is None or self.env.me not in decided.view.members:
+            return
+        if all(one == self.env.me or gms.suspicions.is_over(one) for one in gms.current.members):
+            self.env.count("decided view given up")
+            gms.binding.lost, gms.binding.decided = decided.view, None
+
     def suspects_more(self) -> None:
         """A further member is suspected: the cut goes on."""
         self.heard_at = NEVER

@@ -219,8 +219,7 @@ class AskingFormer:
         member stays until enough members have it, and they may all have ended.
         """
         gms, view = self.gms, self.gms.current
-        if self._waits_for_nobody():
-            gms.binding.decided = None
+        self.blocking.give_up_what_is_lost()
         decided = gms.binding.decided
         if decided is not None:  # this member is on its way, or hands the next view over
             if former in decided.view.members and self.env.me not in decided.view.members:
@@ -255,14 +254,6 @@ class AskingFormer:
         gms.spoken_for[former] = src
         gms.answering.heard_again(at_once=True)
         gms.leading.change.heard_again()
-
-    def _waits_for_nobody(self) -> bool:
-        """Whether this member is on its way to a decided view that names it, and all members that may hold the missing
-        runs have ended."""
-        gms = self.gms
-        decided, others = gms.binding.decided, [one for one in gms.current.members if one != self.env.me]
-        on_the_way = decided is not None and self.env.me in decided.view.members
-        return on_the_way and all(gms.suspicions.is_over(one) for one in others)
 
     def _needs_former_lives(self) -> bool:
         return self.blocking.blocked or bool(self.gms.spoken_for) or not self.gms.reaches_enough()

@@ -57,7 +57,7 @@ class PrimaryGms(Gms):
         self.birth = birth.Birth(self, self.rebirth)
         self.speaker = former_lives.Speaker(self)
         self.blocking = Blocking(self)
-        self.vouching = Vouching(self, self.rebirth)
+        self.vouching = Vouching(self, self.rebirth, self.blocking)
         self.asking_former = former_lives.AskingFormer(self, self.blocking)
         self.givers: dict[Address, None] = {}  # the members that gave the decided view whose runs are fetched
 

@@ -13,14 +13,16 @@ from pygroups.core.events import VouchedFor
 
 from ..layer import Gms
 from ..membership import Phase
+from .blocking import Blocking
 from .rebirth import Rebirth
 
 
 class Vouching:
     """The confirmations of operators that this member gets or hears of; `Membership.vouched` has the members."""
 
-    def __init__(self, gms: Gms, rebirth: Rebirth) -> None:
+    def __init__(self, gms: Gms, rebirth: Rebirth, blocking: Blocking) -> None:
         self.gms = gms
+        self.blocking = blocking
         self.env = gms.env
         self.rebirth = rebirth
 
@@ -48,6 +50,7 @@ class Vouching:
             gms.vouched[member] = None
             gms.suspicions.elsewhere(member)  # also if frames of it arrive
         if new:
+            self.blocking.give_up_what_is_lost()
             gms.answering.heard_again(at_once=True)
             gms.leading.change.heard_again()
 
