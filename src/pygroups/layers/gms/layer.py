@@ -351,6 +351,9 @@ class Gms(Membership):
         self.below += [Contacts(dict(zip(view.members, view.contacts, strict=True))), event]
         self.above.append(event)
         self.leading.installed(changed=old is not None and bool(event.joined or event.left))
+        # The first heartbeat of a joiner takes a round trip.  The others may suspect it, and the leader asks it first.
+        if far := self.leading.times.of(event.joined):
+            self.below.append(RoundTrips(far))
         self._suspicions_changed()
         later, self.later = self.later, {}
         self.inbox += [(src, head) for (src, _), head in later.items()]  # those of another view are explained now

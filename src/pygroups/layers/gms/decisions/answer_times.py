@@ -47,6 +47,10 @@ class AnswerTimes:
         """MERGE2 asked these processes, which are in a merge."""
         self.took = dict([*self.took.items(), *times.items()][-MEMBERS_MAX:])
 
+    def of(self, members: Iterable[Address]) -> dict[Address, int]:
+        """The times, in microseconds, of those of `members` that answered."""
+        return {member: self.took[member] for member in members if member in self.took}
+
     def patience(self, members: Iterable[Address]) -> int:
         """Twice the time, in microseconds, that the slowest of `members` took."""
         return min(self.longest, 2 * max([self.took.get(member, 0) for member in members], default=0))
