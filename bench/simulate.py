@@ -138,15 +138,15 @@ def append(file: Path, line: dict[str, Any]) -> None:
         os.fsync(out.fileno())
 
 
-def counted(lines: Sequence[dict[str, Any]], profile: str, digest: str) -> Counted:
-    """What was counted for `profile` as long as its digest is this one."""
+def counted(lines: Sequence[dict[str, Any]], profile: str, digest: str, first: int = 0) -> Counted:
+    """What was counted for `profile` as long as its digest is this one; `first` is the first seed of a new count."""
     those = [line for line in lines if line["profile"] == profile and line["digest"] == digest]
     return Counted(
         schedules=sum(line["schedules"] for line in those),
         empty=sum(line["empty"] for line in those),
         simulated_s=sum(line["simulated_s"] for line in those),
         seconds=sum(line["seconds"] for line in those),
-        next_seed=max((line["seeds"][1] for line in those), default=0),
+        next_seed=max((line["seeds"][1] for line in those), default=first),
         found=[f"{line['found']} (seed {line['seeds'][1] - 1})" for line in those if line["found"]],
     )
 
@@ -217,22 +217,27 @@ Second = Callable[[str, Sequence[int]], bool]
 
 
 def go_on(
-    file: Path, profiles: Sequence[str], minutes: float, jobs: str | None, second: Second = lambda profile, seeds: True
+    file: Path,
+    profiles: Sequence[str],
+    minutes: float,
+    jobs: str | None,
+    second: Second = lambda profile, seeds: True,
+    first: int = 0,
 ) -> int:
     """Count until the time is over or something is found; the exit code.  `second` judges each piece that held once
-    more, and says whether it found nothing."""
+    more, and says whether it found nothing.  A new count begins with the seed `first`."""
     until = time.monotonic() + 60 * minutes
     while True:
         lines = read(file)
         digests = {name: digest_of(PROFILES[name]) for name in profiles}
-        sums = {name: counted(lines, name, digests[name]) for name in profiles}
+        sums = {name: counted(lines, name, digests[name], first) for name in profiles}
         left = until - time.monotonic()
         if left <= 0:
             print("\n".join(said(name, so_far) for name, so_far in sums.items()))
             return int(any(so_far.empty > EMPTY_MAX * so_far.schedules for so_far in sums.values()))
         profile = min(profiles, key=lambda name: (sums[name].schedules, name))
-        first = sums[profile].next_seed
-        seeds = range(first, first + piece_size(sums[profile], left))
+        seed = sums[profile].next_seed
+        seeds = range(seed, seed + piece_size(sums[profile], left))
         line = count_piece(profile, digests[profile], seeds, jobs)
         if digest_of(PROFILES[profile]) != digests[profile]:
             print(
@@ -275,6 +280,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20.0, help="how long; the last piece may end a little later")
     parser.add_argument("--profile", default="", help="names with commas; all that exist if not given")
     parser.add_argument("--jobs", default="", help="processes at once; as many as there are cores if not given")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of a source that was not counted before")
     parser.add_argument("--results", type=Path, default=RESULTS / "simulate.jsonl", help="the file of lines")
     wishes = parser.parse_args()
     profiles = [name.strip() for name in wishes.profile.split(",") if name.strip()] or list(PROFILES)
@@ -287,7 +293,7 @@ def main() -> int:
             parser.error(f"another count goes on in {wishes.results}")
         try:
             audited = partial(audit_daily, wishes.results.with_name("audited.jsonl"))
-            return go_on(wishes.results, profiles, wishes.minutes, wishes.jobs or None, audited)
+            return go_on(wishes.results, profiles, wishes.minutes, wishes.jobs or None, audited, wishes.first)
         except KeyboardInterrupt:
             print("stopped; what was counted so far is kept", file=sys.stderr)
             return 130

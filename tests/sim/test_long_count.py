@@ -234,3 +234,10 @@ def test_two_do_not_count_into_one_file(tmp_path: Path) -> None:
     with (tmp_path / "x").open("a") as one, (tmp_path / "x").open("a") as other:
         assert long.alone(one)
         assert not long.alone(other)
+
+
+def test_a_new_count_may_begin_with_another_seed() -> None:
+    """Seeds whose finds were mended say less of the mended source than seeds that nobody has played."""
+    lines = [line(seeds=(500, 600))]
+    assert long.counted([], "total", "d", first=500).next_seed == 500
+    assert long.counted(lines, "total", "d", first=500).next_seed == 600
