@@ -198,6 +198,26 @@ def test_a_process_that_never_learned_the_first_view_lives(profile: str, unheard
 
 
 @BOTH
+def test_members_ended_before_they_learned_the_first_view(profile: str) -> None:
+    """B and C accept a first view, and end before they have it.  Their processes answer for them, and A, which
+    has the view, goes on in the same history."""
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
+        group.drop("Install", dest="B C")
+        group.start("A B C")
+        group.until(lambda: any(group[name].views for name in "ABC"), SOON, step=0.0001)
+        (leader,) = [name for name in "ABC" if group[name].views]
+        history, others = history_of(group, leader), " ".join(name for name in "ABC" if name != leader)
+        crashed(group, others)
+        group.world.rules.clear()
+        group.after(5)
+        assert told(group, leader).news == ["Blocked"]
+        group.start(others)
+        goes_on(group, "A B C")
+        assert history_of(group, leader) == history
+        group.settles()
+
+
+@BOTH
 def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
     """A and B install a view with C, and both end before C has it.  They are back: C gives up its place, and an
     installation that arrives late has no effect."""

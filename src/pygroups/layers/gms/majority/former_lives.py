@@ -22,7 +22,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.former import FormerLife
-from pygroups.core.view import Ballot, ViewId
+from pygroups.core.view import UNBORN, Ballot, ViewId
 
 from ..decisions.proposal import Proposal, Side, difference, difference_in, in_full, proposal_of, text_of
 from ..decisions.suspicion import Suspicion
@@ -79,10 +79,11 @@ def may_take(decided: Difference, membership: Membership) -> bool:
 
 
 def votes_in(life: FormerLife) -> ViewId:
-    """The view in which a former incarnation accepted a proposal, or else its last one.  One that accepted a proposal
-    in the view before its last one has given its last view up."""
-    assert life.view is not None
+    """The view in which a former incarnation accepted a proposal, or else its last one; UNBORN if it had none.  One
+    that accepted a proposal in the view before its last one has given its last view up."""
     accepted = difference_in(life.accepted)
+    if life.view is None:
+        return UNBORN
     return life.view.id if accepted is None else accepted.sides[0].old
 
 
@@ -101,14 +102,16 @@ class Speaker:
     def tell_members(self, members: Iterable[Address]) -> None:
         """Offer the answers of the former incarnation to members that lack a majority of its last view."""
         life = self.life
-        if life is not None and life.view is not None:
+        if life is not None:
             for member in members:
                 self._say(member, LeaveReq(votes_in(life), life.address))
 
     def on_asked(self, src: Address, head: To) -> None:
         """A member asks the former incarnation."""
         life = self.life
-        if life is None or life.view is None:
+        if life is not None and life.view is None and isinstance(head, Install):
+            self._was_named(src, life, head)
+        elif life is None or life.view is None:
             self.env.drop("question to a former incarnation that is in no view any more")
         elif isinstance(head, Stuck):
             made = difference_in(life.made)
@@ -159,7 +162,16 @@ class Speaker:
         elif proposal.view.id == life.view.id:
             self._say(src, InstallAck(proposal.view.id))
 
-    def _record(self, stage: str, view: ViewId, ballot: Ballot, proposal: Proposal | None = None) -> None:
+    def _was_named(self, src: Address, life: FormerLife, head: Install) -> None:
+        """A view names the former incarnation, which ended before it learned that."""
+        proposal = proposal_of(head.difference, None)
+        if proposal is None or life.address not in proposal.view.members:
+            self.env.drop("view without a former incarnation")
+            return
+        self._record("installed", None, proposal.ballot, proposal)
+        self._say(src, InstallAck(proposal.view.id))
+
+    def _record(self, stage: str, view: ViewId | None, ballot: Ballot, proposal: Proposal | None = None) -> None:
         """Write a step of the former incarnation into its own journal, and take it."""
         life = self.env.former
         assert life is not None
