@@ -1,4 +1,4 @@
-"""Real processes of profile total1999 on hosts of their own, over UDP, while the kernel of each host drops packets."""
+"""Real processes of profile total1999 on hosts of their own, over UDP, IP multicast and TCP; the kernel drops datagrams."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from tests.e2e.losses import Exchange, exchange, unheld
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PROFILE: Final = "total1999"
 PORT: Final = 7_000
+MULTICAST: Final = "udp:239.77.1.2:7001"
 LOAD: Final = {"count": 1 << 40, "size": 100, "burst": 10, "pause": 0.02}  # of each, for as long as it lives
 
 
-class Lossy:
-    """Four members, A to D, each on a host that drops a tenth of the packets that come in."""
+class Members:
+    """Four members, A to D, each on a host of its own."""
 
     def __init__(self, group: Group, hosts: list[Host]) -> None:
         self.group = group
@@ -50,14 +51,16 @@ class Lossy:
         self.begins(sequencer.name, faults_before=True)
 
 
-def test_the_sequencer_is_killed_three_times_while_a_tenth_of_the_packets_is_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("transport", "percent", "kills"), [("udp", 10, 3), (MULTICAST, 10, 1), ("tcp", 0, 1)])
+def test_the_sequencer_is_killed_under_load(tmp_path: Path, transport: str, percent: int, kills: int) -> None:
+    """Over UDP three times, while a tenth of the packets is lost."""
     with Hosts(4) as hosts, ExitStack() as rules:
-        for host in hosts.hosts:
-            rules.enter_context(host.losing(10))
-        with Group(tmp_path, profile=PROFILE, insecure=True) as group:
-            lossy = Lossy(group, hosts.hosts)
-            for _ in range(3):
-                lossy.kills_the_sequencer()
+        for host in hosts.hosts if percent else ():
+            rules.enter_context(host.losing(percent))
+        with Group(tmp_path, profile=PROFILE, transport=transport, insecure=True) as group:
+            members = Members(group, hosts.hosts)
+            for _ in range(kills):
+                members.kills_the_sequencer()
             group.settle()
             group.everywhere("heal")
             accepted = group.stop_sending()
