@@ -1,4 +1,4 @@
-"""Real processes of profile total1999 on hosts of their own, over UDP, IP multicast and TCP; the kernel drops datagrams."""
+"""Real processes of profile total1999 on hosts of their own, over UDP, IP multicast and TCP, with lost datagrams."""
 
 from __future__ import annotations
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from .world import Case
 
 
-def _case(name: str, setup: str, *, crashes: int = 1, early: int = 0, isolations: bool = False, **actions: str) -> Case:
-    program = {process: ("join", *actions.get(process, "").split()) for process in "ABC"}
-    return Case(name, setup, program, crashes, early=early, isolations=isolations)
+def _case(name: str, setup: str, *, crashes: int = 1, loses: str = "", **more: Any) -> Case:
+    """`more` has fields of Case, and the actions of processes by their letters."""
+    program = {process: ("join", *more.pop(process, "").split()) for process in "ABC"}
+    return Case(name, setup, program, crashes, loses=loses, **more)
 
 
 SMALL: Final = (
@@ -24,6 +25,9 @@ SMALL: Final = (
     _case("A sends, B leaves, no crash", "ABC", crashes=0, A="send", B="leave"),
     _case("A leaves, a timer is early", "ABC", early=1, A="leave"),
     _case("A sends, an isolation", "ABC", isolations=True, A="send"),
+    _case("B sends, a request is lost", "ABC", loses="Request", B="send"),
+    _case("A sends, a broadcast is lost", "ABC", loses="Bcast", A="send"),
+    _case("B leaves, the first id is lost", "ABC", loses="NewViewId", B="leave"),
 )
 """These are complete within minutes."""
 

@@ -139,7 +139,7 @@ def described(world: World, setup: Iterable[Choice], path: Sequence[Choice]) -> 
     lines = []
     for choice in path:
         text = f"{(state.now - start) / SECOND:9.6f}  {choice}"
-        if choice.kind == "frame":
+        if choice.kind in ("frame", "loss"):
             text += f": {world.shown(state.links[COUNT * choice.src + choice.who][0], choice.who)}"
         seen = [kind for kind, _ in world.told(state, choice) if kind not in ("recorded", "consumed", "reached")]
         lines.append(text + (f"  -> {', '.join(seen)}" if seen else ""))

@@ -35,6 +35,7 @@ KNOWN: Final = (
     Hunted("M16", "A sends, an isolation", "uniform", "uniform-agreement"),
     Hunted("M38", "A sends", "uniform", "uniform-agreement"),
     Hunted("M38", "A sends, an isolation", "uniform", "uniform-agreement"),
+    Hunted("T3", "A sends, a broadcast is lost", "total1999", "liveness"),
 )
 
 

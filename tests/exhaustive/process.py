@@ -82,11 +82,11 @@ class Process:
 
     __slots__ = ("blocked", "ended", "env", "leaving", "me", "next", "profile", "routes", "stack", "unread", "view")
 
-    def __init__(self, me: Address, profile: str, now: int) -> None:
+    def __init__(self, me: Address, profile: str, now: int, *, lossless: bool = True) -> None:
         self.me = me
         self.profile = profile
         self.env = Env(me, now, STEADY, CONFIG, journaling=True)
-        self.env.contact, self.env.run_records, self.env.lossless = me.name, False, True
+        self.env.contact, self.env.run_records, self.env.lossless = me.name, False, lossless
         self.env.keeps_state = False
         self.stack = build_stack(PROFILES[profile], self.env, lambda _: CODECS[profile])
         self.view: AgreedView | None = None

@@ -61,6 +61,13 @@ def test_an_isolation_of_the_sender_in_each_stage_of_uniform() -> None:
     assert found.states > 2_000
 
 
+@pytest.mark.slow
+def test_a_request_is_lost_and_the_sequencer_crashes_at_every_step() -> None:
+    found = Search(NAMED["B sends, a request is lost"]._replace(may_crash="A"), "total1999").run()
+    assert found.violation is None and found.complete
+    assert found.states > 2_000
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("profile", ["uniform", "uniform-fifo"])
 @pytest.mark.parametrize("case", ["A sends, B sends", "A sends, B sends, an isolation"])
@@ -70,7 +77,12 @@ def test_two_senders_and_a_fault_at_every_step(case: str, profile: str) -> None:
     assert found.states > 100_000
 
 
-AT_ONCE: Final = ("M38 in total", "M16 in uniform, isolated", "M38 in uniform, isolated")  # `make long` has the rest
+AT_ONCE: Final = (
+    "M38 in total",
+    "M16 in uniform, isolated",
+    "M38 in uniform, isolated",
+    "T3 in total1999",
+)  # `make long` has the rest
 
 
 def _said(hunted: planted.Hunted) -> str:
@@ -325,6 +337,19 @@ def test_no_time_passes_while_a_frame_is_on_its_way_unless_a_timer_may_be_early(
     assert Choice("time") not in world.choices(state)
     early = world.choices(state._replace(early=1))
     assert Choice("time") in early and world.after(state._replace(early=1), Choice("time")).early == 0
+
+
+def test_only_the_named_frame_is_lost_once() -> None:
+    world = World(NAMED["B sends, a request is lost"], "total1999")
+    state, _ = world.start()
+    state = world.after(state, Choice("act", 1))
+    assert [choice for choice in world.choices(state) if choice.kind == "loss"] == [Choice("loss", 0, 1)]
+    after = world.after(state, Choice("loss", 0, 1))
+    assert not after.links[3] and after.lives == state.lives, "the way from B to A is empty"
+    while not any(after.links):
+        after = world.after(after, world.choices(after)[0])
+    assert "Request" in world.shown(after.links[3][0], 0), "B sends the request again"
+    assert not [choice for choice in world.choices(after) if choice.kind == "loss"]
 
 
 def test_a_message_that_is_no_longer_unstable_was_delivered_everywhere() -> None:

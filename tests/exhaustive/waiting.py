@@ -37,7 +37,7 @@ class Waiting:
     def moves(self, state: State, choices: list[Choice]) -> list[Choice]:
         """Those of `choices` that the search takes: all, or all of one process, if the other one can do nothing before
         them that makes a difference."""
-        if state.crashes or state.early or len(choices) < 2:
+        if state.crashes or state.early or state.losses or len(choices) < 2:
             return choices
         living = [who for who in range(COUNT) if state.alive >> who & 1]
         if len(living) != 2:
@@ -97,7 +97,7 @@ class Waiting:
 
     def elsewhere(self, state: State, choice: Choice) -> int:
         """A bit for each process that may as well crash before `choice`: what follows is the same."""
-        if choice.who < 0:
+        if choice.who < 0 or choice.kind == "loss":
             return 0
         step = self.world.step(state, choice)
         if self._asks(step):

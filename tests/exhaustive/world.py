@@ -14,6 +14,7 @@ from pygroups.core.driver_events import Answered, Dead, Ended, Found, Lost
 from pygroups.core.events import Event
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MILLISECOND
+from pygroups.layers.profiles import PROFILES
 
 from .alone import Alone, Queues
 from .lives import Lives, Step, Told
@@ -39,6 +40,11 @@ class Case(NamedTuple):
     may_crash: str = NAMES
     isolations: bool = False  # in place of a crash, the process is cut off from the others, and lives on
     early: int = 0  # times at which time may pass while something is on its way
+    loses: str = ""  # one frame with a head of this name may be lost, as over UDP
+
+    def concerns(self, profile: str) -> bool:
+        """Whether the members of this profile send the head that may be lost."""
+        return not self.loses or self.loses in {head.__name__ for head in PROFILES[profile].heads()}
 
 
 class State(NamedTuple):
@@ -53,10 +59,11 @@ class State(NamedTuple):
     early: int
     refused: int = 0  # a bit for each pair: the driver of x has told that a connection to y was refused
     cut_off: int = 0  # a bit for each process that no frame reaches or leaves
+    losses: int = 0  # how many frames may still be lost
 
 
 class Choice(NamedTuple):
-    """What happens next: `kind` is frame, act, timer, crash, cut or time.
+    """What happens next: `kind` is frame, loss, act, timer, crash, cut or time.
 
     `reach` is of a step in which the process crashes or is cut off: per process, how many frames of its output still
     leave.  With `seen` its application has seen the step too.  `then` is of a process that is cut off: the inputs that
@@ -90,6 +97,7 @@ class Choice(NamedTuple):
 
 _SOURCES: Final = (*range(COUNT), NETWORK)
 FRAMES: Final = tuple(tuple(Choice("frame", who, src) for src in _SOURCES) for who in range(COUNT))
+LOSSES: Final = tuple(tuple(Choice("loss", who, src) for src in range(COUNT)) for who in range(COUNT))
 TIME: Final = Choice("time")
 TIMERS: Final = tuple(Choice("timer", who) for who in range(COUNT))
 ACTS: Final = tuple(Choice("act", who) for who in range(COUNT))
@@ -104,16 +112,20 @@ class World:
         self.lives = Lives(ADDRESSES)
         self.alone = Alone(self.lives)
         self.programs = tuple(case.program.get(name, ()) for name in NAMES)
+        self._may_be_lost: dict[int, bool] = {}  # by item
 
     def begin(self) -> State:
         """The state in which no process has begun to join."""
-        lives = tuple(self.lives.first(Process(address, self.profile, BEGIN)) for address in ADDRESSES)
+        lives = tuple(
+            self.lives.first(Process(address, self.profile, BEGIN, lossless=not self.case.loses))
+            for address in ADDRESSES
+        )
         empty: tuple[tuple[int, ...], ...] = ((),) * (COUNT * (COUNT + 1))
         return State(BEGIN, lives, empty, 0, (1 << COUNT) - 1, 0, 0)
 
     def open(self, state: State) -> State:
         """The same state at the beginning of the search: from now on processes may crash."""
-        return state._replace(crashes=self.case.crashes, early=self.case.early)
+        return state._replace(crashes=self.case.crashes, early=self.case.early, losses=int(bool(self.case.loses)))
 
     def start(self) -> tuple[State, list[Choice]]:
         """The state in which the search begins, and the choices that lead to it."""
@@ -146,7 +158,24 @@ class World:
                 found += self.choices_of(state, who)
         if not due and soonest <= state.now + PATIENCE and (state.early or not any(state.links)):
             found.append(TIME)
-        return found
+        return found + (self._losses(state) if state.losses else [])
+
+    def _losses(self, state: State) -> list[Choice]:
+        """The losses that may happen next, to frames that arrive next."""
+        return [
+            LOSSES[who][src]
+            for who, src in permutations(range(COUNT), 2)
+            if state.links[COUNT * src + who] and self._loses(state.links[COUNT * src + who][0], who)
+        ]
+
+    def _loses(self, item: int, who: int) -> bool:
+        """Whether this item on its way to the process `who` is a frame with the head that may be lost."""
+        if item not in self._may_be_lost:
+            src, what = self.lives.items[item]
+            runs = CODECS[self.profile].decode(what, ADDRESSES[who]) if src >= 0 else []
+            heads = {type(head).__name__ for run in runs for head in run.heads}
+            self._may_be_lost[item] = self.case.loses in heads
+        return self._may_be_lost[item]
 
     def choices_of(self, state: State, who: int) -> list[Choice]:
         """The same for one process."""
@@ -164,7 +193,7 @@ class World:
 
     def crashes(self, state: State, choice: Choice) -> Iterator[Choice]:
         """The same step with a crash or an isolation of its process, after any part of its output has left."""
-        if not state.crashes or choice.who < 0 or NAMES[choice.who] not in self.case.may_crash:
+        if not state.crashes or choice.who < 0 or choice.kind == "loss" or NAMES[choice.who] not in self.case.may_crash:
             return
         step = self.step(state, choice)
         sent = dict(step.sent)
@@ -205,6 +234,10 @@ class World:
         if choice.kind == "time":
             return self._later(state)
         links = list(state.links)
+        if choice.kind == "loss":
+            place = COUNT * choice.src + choice.who
+            links[place] = links[place][1:]
+            return state._replace(links=tuple(links), losses=state.losses - 1)
         if choice.kind == "crash":
             history = self.lives.lives[state.lives[choice.who]].history
             state, dead = state._replace(crashes=state.crashes - 1), self.lives.dead(history)
@@ -329,7 +362,7 @@ class World:
 
     def told(self, state: State, choice: Choice) -> Told:
         """What the judge hears of this step."""
-        if choice.kind in ("time", "crash", "cut"):
+        if choice.kind in ("time", "loss", "crash", "cut"):
             return ()
         step = self.step(state, choice)
         if choice.cut:
