@@ -14,6 +14,7 @@ from tests.sim import (
     test_promises_journals,
     test_promises_layers,
     test_promises_membership,
+    test_promises_pace,
     test_promises_planted,
     test_promises_progress,
 )
@@ -75,6 +76,10 @@ def _tests() -> Iterator[tuple[str, Callable[[], None]]]:
             f"few-views: {many}",
             partial(test_promises_progress.test_many_views_while_nothing_changes_are_found, *many),
         )
+    for name in test_promises_pace.GOOD:
+        yield f"request-pace: {name}", partial(test_promises_pace.test_what_is_good_holds, name)
+    for name in test_promises_pace.PLANTED:
+        yield f"request-pace: {name}", partial(test_promises_pace.test_requests_without_back_off_are_found, name)
     for told in ((1, 3, "receiver", 3), (3, 1, "receiver", 3), (3, 2, "sender", 4)):
         yield f"journal-first: {told}", partial(_unwritten, *told)
     for planted in large:

@@ -672,6 +672,7 @@ def test_every_promise_of_a_profile_has_a_planted_fault() -> None:
         "same-view-delivery",  # others fire before it, and test_promises_planted.py has it
         *("progress", "join-in-time", "merge-in-time", "few-views"),  # test_promises_progress.py has them
         "checks-membership",  # test_promises_membership.py has it
+        "request-pace",  # test_promises_pace.py has it
         "views-in-order",  # test_promises_layers.py has it
         "causal",  # follows from others, and test_promises_causal.py has it
         "journal-first",  # test_promises_journals.py has it

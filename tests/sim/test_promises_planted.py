@@ -84,6 +84,7 @@ ONLY_RUNNING = {
     *TOLD,
     "progress",
     "few-views",
+    "request-pace",
     "checks-membership",
     "views-in-order",
     "journal-first",

@@ -18,6 +18,7 @@ MEMBERSHIP: Final = "MEMBERSHIP"
 MERGING: Final = "MERGING"
 PRIMARY: Final = "PRIMARY"
 STATE_AT_VIEW: Final = "STATE_AT_VIEW"
+STREAMS: Final = "STREAMS"
 TOTAL: Final = "TOTAL"
 UNIFORM: Final = "UNIFORM"
 VIRTUAL_SYNCHRONY: Final = "VIRTUAL_SYNCHRONY"
@@ -37,7 +38,7 @@ SERVICES: Final[Mapping[str, str]] = {
     PRIMARY: "a majority of each view decides the next one, so views are one chain",
     MERGING: "views that a fault separated merge again",
     # of multicasts
-    "STREAMS": "runs are numbered in streams that stop, are asked for and end with a view",
+    STREAMS: "runs are numbered in streams that stop, are asked for and end with a view",
     FIFO_MULTICAST: "the multicasts of each sender arrive once and in order, without holes",
     GOSSIP: "multicasts arrive with high probability, in the order of their sender, and a hole is announced",
     MARKS: "the numbers are known up to which all members have delivered and consumed",

@@ -13,6 +13,7 @@ from pygroups.core.services import (
     MERGING,
     PRIMARY,
     STATE_AT_VIEW,
+    STREAMS,
     TOTAL,
     UNIFORM,
     VIRTUAL_SYNCHRONY,
@@ -38,6 +39,7 @@ from .merging import MergedViews
 from .messages import Messages
 from .one_primary import OnePrimary
 from .order import OneOrder
+from .pace import RequestPace
 from .progress import Progress
 from .quiet import Quiet
 from .stability import StableMessages
@@ -89,6 +91,7 @@ CHECKS: Final[tuple[tuple[frozenset[str], Callable[[Made], Check]], ...]] = (
     (frozenset({MARKS}), lambda made: WindowBound(made.messages)),
     (frozenset(), lambda made: Leaves()),
     (frozenset({FIFO_MULTICAST}), lambda made: Repairs(made.messages, one_order=TOTAL in made.services)),
+    (frozenset({STREAMS}), lambda made: RequestPace()),
     (frozenset({MARKS}), lambda made: Windows()),
     (frozenset({MARKS}), lambda made: SlowExclusion()),
     (frozenset(), lambda made: JournalFirst()),

@@ -192,6 +192,9 @@ class Check:
     def accepts(self, member: Address, fields: dict[str, Any]) -> None:
         """`member` recorded a step of a view change."""
 
+    def runs_requested(self, member: Address, stream: Address, low: int) -> None:
+        """`member` requests runs of `stream` that it lacks; the lowest is number `low`."""
+
     def blocked(self, member: Address, reason: str | None) -> None:
         """`member` learned that it is blocked for this reason: it reaches too few members of its view, or the group is
         to begin anew.  None: `member` is no longer blocked."""

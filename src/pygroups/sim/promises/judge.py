@@ -18,7 +18,9 @@ from .broken import Witness
 from .causal import FOLLOWS_FROM
 from .facts import MEMBERS, Check, Delivery, OnConnection, Rest, Situation, UnicastDelivery, Viewed, WorldFacts, Written
 
-WANTED: Final = frozenset({"purge", "unicast_send", "unicast_deliver", "suspect", "flush", "merge"})  # for checks
+WANTED: Final = frozenset(
+    {"purge", "unicast_send", "unicast_deliver", "suspect", "flush", "merge", "retransmit_request"}
+)  # for checks
 
 
 class Judge:
@@ -70,6 +72,7 @@ class Judge:
         self._healed = _hearers(checks, "healed")
         self._settled = _hearers(checks, "settled")
         self._accepts = _hearers(checks, "accepts")
+        self._runs_requested = _hearers(checks, "runs_requested")
         self._blocked = _hearers(checks, "blocked")
         self._vouched = _hearers(checks, "vouched")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
@@ -172,6 +175,9 @@ class Judge:
                         accepts(fields.get("life", member), fields)
                 elif kind == "merge":
                     self.merge_step(member, view, fields)
+                elif kind == "retransmit_request":
+                    for runs_requested in self._runs_requested:
+                        runs_requested(member, fields["stream"], fields["low"])
                 elif kind != "purge":
                     self.on_connection(member, kind == "unicast_send", fields)
                 elif view is not None:

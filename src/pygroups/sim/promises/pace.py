@@ -1,0 +1,48 @@
+"""request-pace: a member requests the same missing run ever more rarely."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pygroups.core.address import Address
+from pygroups.core.view import ViewId
+
+from .facts import Check, Viewed
+
+PERIODS: Final = 50  # requests in so many periods are counted
+REQUESTS_MAX: Final = 10  # for one run; pauses that double allow eight
+
+
+class RequestPace(Check):
+    """A member repeats the request for the first run that it lacks after pauses that double, until the run arrives.
+
+    A request with a lower run shows that an earlier one was not for the first missing run; these repeat while runs
+    arrive.  Each step of a view change begins anew, because the flush fetches at once.
+    """
+
+    promises = ("request-pace",)
+
+    def __init__(self) -> None:
+        self.asked: dict[Address, dict[Address, dict[int, list[int]]]] = {}  # per stream and run, the last times
+        self.judged = 0
+
+    def facts(self) -> dict[str, int]:
+        return {"request-pace": self.judged}
+
+    def runs_requested(self, member: Address, stream: Address, low: int) -> None:
+        now, asked = self.around.clock(), self.asked.setdefault(member, {})
+        times = [*asked.get(stream, {}).get(low, ())[-REQUESTS_MAX:], now]
+        asked[stream] = {run: at for run, at in asked.get(stream, {}).items() if run < low} | {low: times}
+        self.judged += 1
+        if len(times) > REQUESTS_MAX and now - times[0] < PERIODS * self.around.config.nakack_period:
+            detail = f"run {low} of {stream} was requested {len(times)} times in {now - times[0]} us"
+            self.broken("request-pace", detail, member=member, other=stream)
+
+    def accepts(self, member: Address, fields: dict[str, Any]) -> None:
+        self.asked.pop(member, None)
+
+    def merge_accepted(self, member: Address, view: ViewId, merged: ViewId) -> None:
+        self.asked.pop(member, None)
+
+    def viewed(self, view: Viewed) -> None:
+        self.asked.pop(view.member, None)
