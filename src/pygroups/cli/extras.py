@@ -14,7 +14,7 @@ ARROW: Final = ("pyarrow", "numpy")
 
 
 def check_spark(advice: str = "", what: str = "the audit") -> None:
-    """Raise UsageError if a package that `what` needs is not installed.  `advice`: another solution, for the message."""
+    """Raise UsageError if a package that `what` needs is missing.  `advice`: another solution, for the message."""
     _check(SPARK, f"{what} needs Spark", advice)
 
 
