@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pygroups.testing import Group
 from tests.blocks.drawn import Drawn
 
 
-def play(profile: str, seed: int) -> Drawn:
+def play(profile: str, seed: int, folder: Path) -> Drawn:
     group = Group(seed=seed)
     played: list[Drawn] = []
 
     async def story() -> None:
-        played.append(Drawn(group, profile))
+        played.append(Drawn(group, profile, folder))
         await played[0].play()
 
     group.run(story)
@@ -24,6 +26,6 @@ def play(profile: str, seed: int) -> Drawn:
 @pytest.mark.filterwarnings("ignore::pygroups.testing.LeftOpen")
 @pytest.mark.parametrize("profile", ["total", "uniform", "total1999"])
 @pytest.mark.parametrize("seed", range(8))
-def test_blocks_hold_their_promises(profile: str, seed: int) -> None:
-    judge = play(profile, seed).judge
+def test_blocks_hold_their_promises(profile: str, seed: int, tmp_path: Path) -> None:
+    judge = play(profile, seed, tmp_path).judge
     assert judge.agreed

@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pipeline.sweep": ("core", "journal", "pipeline", "sim", "_version"),
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
     "blocks": ("core", "channel"),
+    "sync": ("core", "channel", "blocks"),
     "testing": ("core", "journal", "sim", "drivers", "channel", "_version"),
     "cli": ANYTHING,
     "": ("core", "channel", "_version"),

@@ -247,11 +247,12 @@ class Blocks:
             self._timer.cancel()
             self._timer = None
         if at is not None and self._timer is None and self._is_open:
-            self._timer = asyncio.get_running_loop().call_at(at, self._on_time)
+            self._timer = asyncio.get_running_loop().call_at(at, self._on_time, at)
 
-    def _on_time(self) -> None:
+    def _on_time(self, at: float) -> None:
         self._timer = None
-        due = self._deadlines.due(self._now(), self._replica)
+        now = max(at, self._now())  # an event loop may call a little before the time
+        due = self._deadlines.due(now, self._replica)
         if self.view is not None and self.view.coordinator in self._mine:
             for block, keys in due.items():
                 self.post(block, self._replica.machines[block].due_op(keys))
