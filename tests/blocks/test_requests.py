@@ -87,6 +87,8 @@ async def test_errors_of_handlers_and_other_types_come_to_the_caller(group: Grou
             await requests.call(other, 1)
         with pytest.raises(NoReply, match="TypeError"):
             await requests.call(other, 0)
+        with pytest.raises(NoReply, match="it does not serve these requests"):
+            await Requests(a, "y").call(other, 1)
         with pytest.raises(UsageError, match="this cannot be a request"):
             await requests.call(other, "1")
         with pytest.raises(UsageError, match="there is a block 'x' of this kind"):

@@ -41,9 +41,7 @@ class Worker:
 
     async def live(self) -> None:
         options = {"discovery": f"dir:{self.folder / 'group'}", "journal": self.folder / "journal", "rejoin": True}
-        config = Config(
-            heartbeat_timeout=30.0, verify_timeout=10.0
-        )  # the machine may be busy; a kill is proven at once
+        config = Config(heartbeat_timeout=30.0, verify_timeout=10.0)  # on a busy machine; a kill is proven at once
         async with Blocks("b", profile="uniform", name=self.name, config=config, **options) as blocks:
             self.say("lives", self.name)
             async with asyncio.TaskGroup() as tasks:

@@ -22,7 +22,7 @@ from .news import Answer, Armed, Changed, Ended, News, Replaced
 from .options import BlocksOptions, check_services
 from .replica import Replica
 from .stream import Stream
-from .wire import NAME_MAX, PREFIX, BlockKey, Command, Note, command, opened
+from .wire import NAME_MAX, PREFIX, BlockKey, Command, Note, Unserved, command, opened, unserved
 
 NOT_OPEN: Final = "the blocks have not joined their group: use them inside `async with`"
 BLOCKED: Final = "this member reaches no majority, and the others may go on without it"
@@ -32,6 +32,8 @@ class Endpoint(Protocol):
     """A block that gets notes: messages outside of the replicated state."""
 
     def on_note(self, sender: Address, body: Any, *, to_all: bool) -> None: ...
+
+    def on_unserved(self, sender: Address, request: int) -> None: ...
 
     def on_view(self, members: tuple[Address, ...]) -> None: ...
 
@@ -179,9 +181,14 @@ class Blocks:
         if isinstance(message, Command) and event.position is not None:
             self._replica.apply(event.sender, message)
             self._spread()
-        elif isinstance(message, Note):
+        elif isinstance(message, Note | Unserved):
             endpoint = self._endpoints.get((message.kind, message.name))
-            if endpoint is not None:
+            if endpoint is None:
+                if isinstance(message, Note) and message.request:
+                    self.start(self.channel.send(unserved(message), to=event.sender))
+            elif isinstance(message, Unserved):
+                endpoint.on_unserved(event.sender, message.request)
+            else:
                 endpoint.on_note(event.sender, message.body, to_all=event.position is not None)
 
     def _on_view(self, view: View) -> None:

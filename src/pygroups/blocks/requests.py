@@ -47,9 +47,9 @@ _bodies: Final = msgspec.msgpack.Decoder(Ask | Tell | Fail)
 class Requests:
     """Requests with the name `name`, in any profile with views and a state.
 
-    `handler`: a coroutine function `handler(value, caller)` whose result is the reply; a process without one replies
-    with an error.  Each request is handled in a task of its own, up to 1,000 at a time.  `request` and `reply` are the
-    types of the two; by default any plain value.
+    `handler`: a coroutine function `handler(value, caller)` whose result is the reply.  Each request is handled in a
+    task of its own, up to 1,000 at a time.  A process without a handler, or without this object, replies with an error.
+    `request` and `reply` are the types of the two; by default any plain value.
 
     A member that leaves the group, also by a crash, is an answer: the caller learns at once, with the view, that no
     reply comes.  Its handler may have run.  A request is handled at most once by each member.
@@ -126,7 +126,7 @@ class Requests:
     ) -> list[Reply]:
         self._blocks.check_open()
         number, news = next(self._numbers), asyncio.Event()
-        payload = note(self._key, Ask(number, self._encoded(value)))
+        payload = note(self._key, Ask(number, self._encoded(value)), number)
         self._open[number] = (gathering, news)
         try:
             async with asyncio.timeout(timeout):
@@ -180,6 +180,13 @@ class Requests:
         elif message.number in self._open:
             gathering, news = self._open[message.number]
             gathering.put(self._reply(sender, message))
+            news.set()
+
+    def on_unserved(self, sender: Address, request: int) -> None:
+        """A member has no Requests of this name."""
+        if request in self._open:
+            gathering, news = self._open[request]
+            gathering.put(Reply(sender, error="it does not serve these requests"))
             news.set()
 
     def on_view(self, members: tuple[Address, ...]) -> None:

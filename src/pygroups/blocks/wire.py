@@ -15,6 +15,7 @@ from msgspec import Meta
 PREFIX: Final = b"\xc1B\x01"
 COMMAND: Final = PREFIX + b"c"  # for all members, in one order: changes a replicated block
 NOTE: Final = PREFIX + b"n"  # for the block of this name in the receiving process alone
+UNSERVED: Final = PREFIX + b"u"  # the answer to such a message from a process without this block
 NAME_MAX: Final = 256  # characters
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
@@ -38,11 +39,20 @@ class Command(msgspec.Struct, array_like=True):
 
 
 class Note(msgspec.Struct, array_like=True):
-    """A message to a block of a process, outside of the replicated state."""
+    """A message to a block of a process, outside of the replicated state.  With a `request` it wants an answer."""
 
     kind: str
     name: Name
+    request: Annotated[int, Meta(ge=0)]
     body: msgspec.Raw
+
+
+class Unserved(msgspec.Struct, array_like=True):
+    """The receiver of a note has no such block, so nothing answers its `request`."""
+
+    kind: str
+    name: Name
+    request: Annotated[int, Meta(ge=0)]
 
 
 class SavedBlock(msgspec.Struct, array_like=True):
@@ -63,6 +73,7 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 _decoders: Final[dict[bytes, msgspec.msgpack.Decoder[Any]]] = {
     COMMAND: msgspec.msgpack.Decoder(Command),
     NOTE: msgspec.msgpack.Decoder(Note),
+    UNSERVED: msgspec.msgpack.Decoder(Unserved),
 }
 encode: Final = _encoder.encode
 
@@ -72,18 +83,23 @@ def command(call: int, key: BlockKey, op: object) -> bytes:
     return COMMAND + encode((call, *key, op))
 
 
-def note(key: BlockKey, body: object) -> bytes:
+def note(key: BlockKey, body: object, request: int = 0) -> bytes:
     """The message for the block `key` of a process."""
-    return NOTE + encode((*key, body))
+    return NOTE + encode((*key, request, body))
 
 
-def opened(payload: bytes) -> Command | Note | None:
+def unserved(note: Note) -> bytes:
+    """The answer to a note whose block is not there."""
+    return UNSERVED + encode(Unserved(note.kind, note.name, note.request))
+
+
+def opened(payload: bytes) -> Command | Note | Unserved | None:
     """The message of a block; None for a malformed one.  `payload` begins with PREFIX."""
     decoder = _decoders.get(payload[: len(COMMAND)])
     if decoder is None:
         return None
     try:
-        found: Command | Note = decoder.decode(memoryview(payload)[len(COMMAND) :])
+        found: Command | Note | Unserved = decoder.decode(memoryview(payload)[len(COMMAND) :])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return found
