@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from pygroups import Config, DeliveredElsewhere, Error, NotSent, Unknown, UsageError, View, ViewId
-from pygroups.blocks import Blocks, Counter, Lock, NoReply, NotHeld, ReplicatedDict, Requests, WorkQueue
+from pygroups.blocks import (
+    Blocks,
+    Counter,
+    Grant,
+    Lock,
+    NoReply,
+    NotHeld,
+    ReplicatedDict,
+    Requests,
+    WorkQueue,
+    run_on_one,
+)
 from pygroups.testing import Group
 
 SMALL: Final = Config(window=256 << 10, run_bytes=32 << 10)
@@ -158,7 +169,7 @@ class Drawn:
         work = [self._write(blocks, chance), self._ask(blocks, chance)]
         if self.profile == MAJORITY:
             work += [self._lock(blocks, name, chance), self._count(blocks, name, chance)]
-            work += [self._put(blocks, chance), self._serve(blocks, name, chance)]
+            work += [self._put(blocks, chance), self._serve(blocks, name, chance), self._lead(blocks, name)]
         return work
 
     async def _pauses(self, blocks: Watched, chance: random.Random, rate: float) -> AsyncIterator[None]:
@@ -212,6 +223,14 @@ class Drawn:
                     if not self.judge.write(grant.token):
                         break
                 await grant.release()
+
+    async def _lead(self, blocks: Watched, name: str) -> None:
+        async def job(grant: Grant) -> None:
+            self.judge.on_grant(name, grant.token)
+            while not self.ending.is_set():
+                await asyncio.sleep(0.1)
+
+        await run_on_one(blocks, "leader", job)
 
     async def _count(self, blocks: Watched, name: str, chance: random.Random) -> None:
         counter = Counter(blocks, "n")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pygroups import UsageError, View
+from pygroups import ChannelClosed, StateLost, UsageError, View
 from pygroups.blocks import Blocks, Change, ReplicatedDict, Resync
 from pygroups.testing import Group
 
@@ -176,3 +176,50 @@ def test_options_that_do_not_fit_are_refused(options: Mapping[str, Any], reason:
 def test_a_dict_needs_one_order() -> None:
     with pytest.raises(UsageError, match="do not handle all changes in one order; use 'total' or 'uniform'"):
         ReplicatedDict(Blocks("g", profile="fifo"), "d")
+
+
+async def test_blocks_end_if_all_that_had_the_state_are_gone(group: Group) -> None:
+    async def live() -> None:
+        async with Blocks("g") as blocks:
+            d: ReplicatedDict[int, bytes] = ReplicatedDict(blocks, "d")
+            for number in range(40):
+                await d.set(number, bytes(500_000))
+            filled.set()
+            await asyncio.sleep(1_000)
+
+    filled = asyncio.Event()
+    group.start("A", live())
+    await filled.wait()
+    group.weather(loss=0.5)  # the state takes its time
+    b = Blocks("g", name="B")
+    opening = asyncio.create_task(b.__aenter__())
+    while group.views() != [("A", "B")]:
+        await asyncio.sleep(0.01)
+    group.crash("A")
+    group.heal()
+    with pytest.raises(StateLost):
+        await opening
+    with pytest.raises(ChannelClosed):
+        await ReplicatedDict(b, "d").set(1, b"")
+    async with Blocks("g", name="C") as c:  # begins anew
+        assert not ReplicatedDict(c, "d")
+        assert len(c.members) == 1
+
+
+async def test_a_call_of_ended_blocks_says_why(group: Group) -> None:
+    blocks = Blocks("g", name="A")
+    d: ReplicatedDict[str, int] = ReplicatedDict(blocks, "d")
+    with pytest.raises(ChannelClosed, match="use them inside `async with`"):
+        await d.set("x", 1)
+    async with blocks:
+        await d.set("x", 1)
+        with pytest.raises(UsageError, match="opened before"):
+            await blocks.__aenter__()
+        with pytest.raises(UsageError, match="until='delivered' is not known"):
+            await d.set("x", 1, until="delivered")  # type: ignore[arg-type]
+        events = blocks.events()
+        assert isinstance(await anext(events), View)
+    with pytest.raises(ChannelClosed, match="the channel has left its group"):
+        await d.set("x", 2)
+    assert [type(event).__name__ for event in [event async for event in events]] == ["Left"]
+    assert d["x"] == 1  # the last state that it had

@@ -29,3 +29,12 @@ def play(profile: str, seed: int, folder: Path) -> Drawn:
 def test_blocks_hold_their_promises(profile: str, seed: int, tmp_path: Path) -> None:
     judge = play(profile, seed, tmp_path).judge
     assert judge.agreed
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::pygroups.testing.LeftOpen")
+@pytest.mark.parametrize("profile", ["total", "uniform", "total1999"])
+@pytest.mark.parametrize("hundred", range(10))
+def test_blocks_hold_their_promises_in_a_thousand_schedules(profile: str, hundred: int, tmp_path: Path) -> None:
+    for seed in range(1_000 + 100 * hundred, 1_100 + 100 * hundred):
+        play(profile, seed, tmp_path / str(seed))

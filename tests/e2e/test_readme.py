@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.group import ROOT, Process, until
 
 pytestmark = pytest.mark.slow
-(PROGRAM,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+PROGRAM, BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
 class Program(Process):

@@ -58,6 +58,9 @@ class ReplicatedDict(Mapping[K, V]):
     @overload
     def __init__(self: ReplicatedDict[K, V], blocks: Blocks, name: str, key: type[K], value: type[V]) -> None: ...
 
+    @overload
+    def __init__(self, blocks: Blocks, name: str, key: Any, value: Any) -> None: ...
+
     def __init__(self, blocks: Blocks, name: str, key: Any = Any, value: Any = Any) -> None:
         blocks.check_block("a ReplicatedDict", name, ORDERED)
         self.name = name

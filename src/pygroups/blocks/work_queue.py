@@ -73,6 +73,9 @@ class WorkQueue(Generic[V]):
         self: WorkQueue[V], blocks: Blocks, name: str, value: type[V], *, attempts: int | None = None
     ) -> None: ...
 
+    @overload
+    def __init__(self, blocks: Blocks, name: str, value: Any, *, attempts: int | None = None) -> None: ...
+
     def __init__(self, blocks: Blocks, name: str, value: Any = Any, *, attempts: int | None = None) -> None:
         blocks.check_block("a WorkQueue", name, DECIDED)
         if attempts is not None and (

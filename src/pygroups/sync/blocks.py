@@ -9,9 +9,12 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
-from pygroups import Address, Channel, ChannelClosed, UsageError, blocks
+from pygroups import blocks
 from pygroups.blocks.options import BlocksOptions
+from pygroups.channel import Channel
 from pygroups.channel.options import with_parameters_of
+from pygroups.core.address import Address
+from pygroups.core.errors import ChannelClosed, UsageError
 
 from .background import Background, background
 

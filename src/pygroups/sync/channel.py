@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
-import pygroups
-from pygroups import Address, Event, Left, View
-from pygroups.channel import Payload, Until
+from pygroups import channel
+from pygroups.channel import Event, Left, Payload, Until, View
 from pygroups.channel.options import Options, with_parameters_of
+from pygroups.core.address import Address
+from pygroups.core.errors import ChannelClosed, UsageError
 
 from .background import Background, background
 
@@ -30,27 +31,27 @@ class Channel:
     @with_parameters_of(Options)
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._inner: pygroups.Channel | None = None
+        self._inner: channel.Channel | None = None
         self._loop: Background = background()
 
-    def _opened(self) -> pygroups.Channel:
+    def _opened(self) -> channel.Channel:
         self._loop.check()
         if self._inner is None:
-            raise pygroups.ChannelClosed("the channel has not joined its group: use it inside `with`")
+            raise ChannelClosed("the channel has not joined its group: use it inside `with`")
         return self._inner
 
     def __enter__(self) -> Self:
         if self._inner is not None:
-            raise pygroups.UsageError("this channel was opened before: create a new Channel")
+            raise UsageError("this channel was opened before: create a new Channel")
         self._loop = background()  # that of this process, also if it was forked since
         self._loop.run(self._open())
         return self
 
     async def _open(self) -> None:
         options = {name: getattr(self._options, name) for name in Options.__dataclass_fields__ if name != "_"}
-        channel = pygroups.Channel(**options)
-        await channel.__aenter__()
-        self._inner = channel
+        inner = channel.Channel(**options)
+        await inner.__aenter__()
+        self._inner = inner
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -114,7 +115,7 @@ class Channel:
         last event, Left; Excluded if the others removed this member."""
         event = self._loop.run(self._next(self._opened(), timeout))
         if event is None:
-            raise pygroups.ChannelClosed("the channel has left its group")
+            raise ChannelClosed("the channel has left its group")
         return event
 
     def __iter__(self) -> Iterator[Event]:
@@ -122,10 +123,10 @@ class Channel:
         while (event := self._loop.run(self._next(self._opened(), None))) is not None:
             yield event
 
-    async def _next(self, channel: pygroups.Channel, timeout: float | None) -> Event | None:
+    async def _next(self, inner: channel.Channel, timeout: float | None) -> Event | None:
         """The next event; None: there was the last one."""
         try:
             async with asyncio.timeout(timeout):
-                return await anext(channel)
+                return await anext(inner)
         except StopAsyncIteration:
             return None
