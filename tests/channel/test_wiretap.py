@@ -87,7 +87,7 @@ def test_nothing_of_what_was_recorded_is_delivered_again(tmp_path: Path, transpo
         await nothing_comes(tap, [a, b], ports[0])
         counters = a.channel.stats()["counters"]
         if transport == "udp":
-            assert counters["drop a frame that was received before, or is too old"] > 100
+            assert counters["drop a frame that was received before, or is too old"] > 20
         assert counters["messages that could not be opened"] > 0
         c = await reader_of(group, 2, options[2])
         await all_read_a_view(a, b, c)
