@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import statistics
 import sys
 import time
@@ -21,6 +22,7 @@ from typing import Any
 import common  # first: it makes this tree the one that is measured
 
 from pygroups.layers.profiles import profile_named
+from pygroups.wire.ring import KEY_NEW, line_of
 
 WORKER = Path(__file__).with_name("worker.py")
 WARM_SECONDS, COOL_SECONDS = 1.0, 0.5
@@ -116,9 +118,11 @@ async def throughput(
     config: dict[str, int],
     profile: str = "total",
     transport: str = "tcp",
+    secret: bool = False,
 ) -> dict[str, Any]:
-    """Everybody floods; deliveries and CPU between two instants."""
-    async with Group(members, how, config=config, profile=profile, transport=transport) as group:
+    """Everybody floods; deliveries and CPU between two instants.  `secret`: all frames are encrypted."""
+    sealed = {"secret": line_of(1, secrets.token_bytes(KEY_NEW))} if secret else {}
+    async with Group(members, how, config=config, profile=profile, transport=transport, **sealed) as group:
         first = time.monotonic() + WARM_SECONDS
         last = first + seconds
         busy = asyncio.create_task(busy_between(first, last))
@@ -193,10 +197,48 @@ async def latency(
     return {"messages": found["count"], "p50_ms": round(found["p50"], 3), "p99_ms": round(found["p99"], 3)}
 
 
+# -- with and without a seal
+
+
+async def side_by_side(options: argparse.Namespace) -> None:
+    """The same load in turn without and with a secret, so that other programs disturb both alike."""
+    for size in options.sizes:
+        for how in options.how:
+            result = common.Result("total_order")
+            tries: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
+            for _ in range(options.repeat):
+                for secret, found in tries.items():
+                    found.append(
+                        await throughput(options.members, size, how, options.seconds, options.config, secret=secret)
+                    )
+            middle = {
+                secret: statistics.median([one["cpu_s_per_million_deliveries"] for one in found])
+                for secret, found in tries.items()
+            }
+            rates = {
+                secret: statistics.median([one["messages_per_s"] for one in found]) for secret, found in tries.items()
+            }
+            result.write(
+                what="seal",
+                members=options.members,
+                size=size,
+                how=how,
+                config=options.config,
+                cpu_s_per_million_deliveries={"plain": middle[False], "sealed": middle[True]},
+                cpu_ratio=round(middle[False] / middle[True], 2),
+                messages_per_s={"plain": rates[False], "sealed": rates[True]},
+                throughput_ratio=round(rates[True] / rates[False], 2),
+                cpu_share_of_others=[one["cpu_share_of_others"] for found in tries.values() for one in found],
+            )
+
+
 # -- all of it
 
 
 async def run(options: argparse.Namespace) -> None:
+    if options.seal:
+        await side_by_side(options)
+        return
     for size in options.sizes:
         for how in options.how:
             result = common.Result("total_order")
@@ -230,6 +272,7 @@ def main() -> None:
     options.add_argument("--how", nargs="*", choices=["batches", "each"], default=["batches", "each"])
     options.add_argument("--seconds", type=float, default=5.0, help="counted, of each load")
     options.add_argument("--repeat", type=int, default=3, help="times each load; the median is written")
+    options.add_argument("--seal", action="store_true", help="compare throughput with and without a secret")
     options.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True)
     options.add_argument("--config", type=json.loads, default={}, help="of the members, as JSON; throughput only")
     asyncio.run(run(options.parse_args()))
