@@ -37,6 +37,7 @@ from pygroups.layers.profiles import PROFILES
 from pygroups.layers.unicast2 import layer as unicast2
 from pygroups.wire.codec import Codec
 from tests.channel.socket_group import Group, in_a_group, until
+from tests.channel.test_secret import NEW, OLD, key_file
 from tests.containers import Container, containers
 from tests.wire.group import Process, warm
 from tests.wire.samples import GROUP, HEADS
@@ -302,6 +303,8 @@ def test_a_channel_that_is_overloaded_keeps_its_limits(profile: str, transport: 
     async def story(group: Group) -> None:
         patient = replace(TIGHT, heartbeat_timeout=60 * SECOND, connect_timeout=60 * SECOND)  # no member is slow here
         options: dict[str, Any] = {"config": patient, "profile": profile, "transport": transport}
+        if profile == "fifo":
+            options["secret"] = key_file(tmp_path, NEW, OLD)
         channels = [await group.joined(name, journal=tmp_path / name, **options) for name in "ABC"]
         await until(lambda: all(len(channel.view.members) == 3 for channel in channels))
         reading = asyncio.create_task(slowly(channels[0]))

@@ -61,6 +61,7 @@ def roots(session: Any) -> dict[str, Any]:
     member = session.member
     parts = {type(layer).__name__.lower(): layer for layer in member.stack.layers}
     parts |= {"stack": member.stack, "env": member.stack.env, "session": session, "network": session.network}
+    parts |= {"seal": member.stack.codec.seal, "secret": session.options.keys}
     return parts | {"directory": session.directory, "journal": member.journal}
 
 

@@ -27,6 +27,7 @@ from pygroups.drivers.handshake import OtherSecret
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import Member
 from pygroups.drivers.rate_limited import RateLimitedLog
+from pygroups.drivers.secret_file import SecretFile
 from pygroups.layers.profiles import build_stack
 from pygroups.wire.codec import Codec
 from pygroups.wire.seal import FRAMES, Sealed
@@ -59,6 +60,7 @@ class Session:
         "options.sources.listed": LISTED_MAX,
         "options.sources.names": LISTED_MAX,
         "options.sources.to_all": LISTED_MAX,
+        **under("options.secret_file", SecretFile.tables),
         "view.joined": "members",
         "view.left": "members_max",
         "view.members": "members",

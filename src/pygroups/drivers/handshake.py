@@ -56,7 +56,6 @@ class Handshake:
     """
 
     tables: ClassVar[Tables] = {
-        "first": "fixed",
         **under("seal", Sealed.tables),
         **under("entries", Sealed.tables),
     }

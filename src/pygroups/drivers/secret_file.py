@@ -9,9 +9,10 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.errors import UsageError
+from pygroups.core.tables import Tables, under
 from pygroups.wire.ring import RING_MAX, Ring, Secret, parse_ring
 
 from .rate_limited import RateLimitedLog
@@ -26,6 +27,8 @@ class SecretFile:
 
     `now`: the time in seconds.
     """
+
+    tables: ClassVar[Tables] = {"seen": "fixed", **under("warn", RateLimitedLog.tables)}
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
         self.path = path

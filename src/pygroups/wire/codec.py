@@ -62,7 +62,7 @@ class Codec:
         )
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(self._packet)
-        self._seal = seal or Checksum(group)
+        self.seal: Seal = seal or Checksum(group)
         self.next_number = 0  # of the next frame
         self._room = None if frame_bytes is None else frame_bytes - HEADER.size - OUTER_MAX
 
@@ -94,7 +94,7 @@ class Codec:
         names = self._encoder.encode((me.name, "" if dest is None else dest.incarnation))
         pieces = [_PACKET, names[1:], _ARRAY.pack(_ARRAY16, count), *runs]
         self.next_number += 1
-        return self._seal.sealed(pieces, me, self.next_number - 1)
+        return self.seal.sealed(pieces, me, self.next_number - 1)
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
         """The runs of a frame for `me`.  Raises SealError if the frame is not authentic, and PeerError for any other
@@ -103,7 +103,7 @@ class Codec:
         A length field alone allocates no memory: the memory grows with the bytes that are there.  Bodies stay encoded;
         core.run.payloads_of decodes and checks them.
         """
-        incarnation, number, packed = self._seal.open(memoryview(frame))
+        incarnation, number, packed = self.seal.open(memoryview(frame))
         try:
             packet: Any = self._decoder.decode(packed)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

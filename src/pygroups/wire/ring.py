@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.errors import UsageError
+from pygroups.core.tables import Tables
 
 KEY_MIN: Final = 16  # bytes of a key
 KEY_MAX: Final = 1_024
@@ -49,6 +50,8 @@ class Secret:
     """The ring of a process, which can be replaced while the process runs."""
 
     __slots__ = ("look", "ring", "version")
+
+    tables: ClassVar[Tables] = {"ring._keys": KEYS_MAX, "ring._keys[]": KEY_MAX}
 
     def __init__(self, ring: Ring) -> None:
         self.ring = ring

@@ -104,6 +104,8 @@ class Sealed:
         "context": "fixed",
         "extracts": "fixed",
         "extracts[]": "fixed",
+        "sending": "fixed",
+        "sending[]": "fixed",
         "senders": SENDERS_MAX,
         "senders[].keys": KEYS_OF_A_SENDER,
     }

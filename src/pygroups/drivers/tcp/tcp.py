@@ -53,6 +53,7 @@ class TcpNetwork(Network):
         "outgoing[].waiting[]": "frame",
         "questions": QUESTIONS_MAX,
         **under("warn", RateLimitedLog.tables),
+        **under("handshake", Handshake.tables),
         **under("door", Door.tables),
     }
 

@@ -83,6 +83,7 @@ class UdpNetwork(Network):
         "places[][]": "fixed",
         "searches": "contacts",
         **under("warn", RateLimitedLog.tables),
+        **under("handshake", Handshake.tables),
     }
 
     def __init__(
