@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from pygroups import Channel, Refused, UsageError
+from pygroups import Channel, NotSent, Refused, UsageError
+from pygroups.core.limits import MILLISECOND
+from pygroups.core.limits import Config as Limits
 from pygroups.drivers import handshake
 from pygroups.wire.ring import line_of
 from tests.channel.socket_group import Group, in_a_group, until
@@ -91,6 +93,21 @@ def test_one_that_refuses_does_not_keep_a_group_from_starting(tmp_path: Path) ->
             assert asked
 
     in_a_group(tmp_path, story)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_without_a_group_another_secret_is_one_sentence(transport: str) -> None:
+    config = Limits(connect_timeout=500 * MILLISECOND)
+    common: dict[str, Any] = {"profile": "unicast", "transport": transport, "config": config}
+
+    async def story() -> None:
+        async with Channel(None, secret=NEW, **common) as a, Channel(None, secret=OLD, **common) as b:
+            with pytest.raises(NotSent, match=r"has another secret, or one .* give both the same secret=$"):
+                await b.send(b"x", to=a._session.network.contact)  # type: ignore[union-attr]
+        async with Channel(None, secret=NEW, **common) as a, Channel(None, secret=NEW, **common) as b:
+            await b.send(b"x", to=a._session.network.contact, until="delivered")  # type: ignore[union-attr]
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])

@@ -7,9 +7,14 @@ from pygroups.core.errors import NotSent
 from .contacts import Contact
 
 
-def no_process_at(contact: Contact, *, refused: bool) -> NotSent:
+def no_process_at(contact: Contact, *, refused: bool, sealed: bool = False) -> NotSent:
     """The error for a message to `contact`.  `refused`: no process listens there, or the process that listens there has
-    other settings.  Otherwise no answer came in time."""
+    other settings.  `sealed`: it has another secret.  Otherwise no answer came in time."""
+    if sealed:
+        return NotSent(
+            f"the message was not sent: the process at {contact} has another secret, or one of the two has none: give "
+            "both the same secret="
+        )
     if refused:
         return NotSent(
             f"the message was not sent: no process with profile 'unicast', the same limits and the same version of "

@@ -37,6 +37,8 @@ ENTRY: Final = "entry"
 
 SENDERS_MAX: Final = 2 * MEMBERS_MAX  # whose replay windows are kept; all of them have the secret
 KEYS_OF_A_SENDER: Final = 4  # derived keys that are kept: two epochs, two halves of the counter
+UNKNOWN_MAX: Final = 1_024  # forged frames of unknown senders in a row after which most are dropped unread
+READ_ONE_OF: Final = 16  # these, then
 _SALT: Final = b"pygroups seal 1"
 _PER_KEY: Final = struct.Struct(">8sBI")  # incarnation, epoch, upper half of the counter
 _NONCE: Final = struct.Struct(">4xQ")
@@ -97,7 +99,9 @@ class _Sender:
 class Sealed:
     """Encrypts frames for one purpose, and opens those of other processes with the same secret, purpose and group.
 
-    An attacker without the secret can make this object do work, and cannot make it keep anything.
+    An attacker without the secret can make this object do work, and cannot make it keep anything.  A flood of forged
+    frames of unknown senders costs little: after UNKNOWN_MAX of them most are dropped unread, until authentic frames
+    arrive.  A process that nobody knows yet is then heard at its next tries.
     """
 
     tables: ClassVar[Tables] = {
@@ -121,6 +125,8 @@ class Sealed:
         self.extracts: dict[int, bytes] = {}  # by epoch
         self.senders: dict[bytes, _Sender] = {}  # by incarnation
         self.opened = 0
+        self.unread = 0  # frames of unknown senders that were dropped unread in a row
+        self.patience = UNKNOWN_MAX
         self.sending: tuple[bytes, int, AESGCM] | None = None  # for this incarnation and upper half of the counter
         self.epoch = secret.ring.sending
 
@@ -153,6 +159,8 @@ class Sealed:
         if self.version != self.secret.version:
             self._change()
         sender, at = self.senders.get(incarnation), (epoch, counter >> 32)
+        if sender is None and self._is_flooded():
+            raise SealError("one of many frames of unknown senders")
         key = None if sender is None else sender.keys.get(at)
         if key is None and (key := self._key(incarnation, *at)) is None:
             self.secret.look()
@@ -161,7 +169,9 @@ class Sealed:
         try:
             packet = key.decrypt(_NONCE.pack(counter), frame[OPEN_PART.size :], header + self.context + about)
         except self.wrong:
+            self.patience -= sender is None and self.patience > 0
             raise SealError("wrong seal") from None
+        self.patience += self.patience < UNKNOWN_MAX
         if sender is None:
             sender = self._new_sender(incarnation)
         if at not in sender.keys:
@@ -170,6 +180,13 @@ class Sealed:
         if once and not sender.window.take(counter):
             raise SealError("a frame that was received before, or is too old")
         return incarnation.hex(), counter, packet
+
+    def _is_flooded(self) -> bool:
+        """Whether to drop this frame of an unknown sender unread."""
+        if self.patience:
+            return False
+        self.unread = (self.unread + 1) % READ_ONE_OF
+        return self.unread != 0
 
     def _key(self, incarnation: bytes, epoch: int, high: int) -> AESGCM | None:
         extract = self.extracts.get(epoch)

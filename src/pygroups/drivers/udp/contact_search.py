@@ -11,6 +11,7 @@ from pygroups.core.errors import NotSent
 from pygroups.core.limits import SECOND, Config
 
 from ..contacts import Contact
+from ..handshake import Handshake
 from ..hello import Welcome
 from ..no_process import no_process_at
 from ..sockets import SocketAddress
@@ -23,6 +24,7 @@ class ContactSearchNetwork(Protocol):
     config: Config
     loop: asyncio.AbstractEventLoop
     lookups: dict[Contact, asyncio.Task[None]]
+    handshake: Handshake
 
     def places_of(self, contact: Contact) -> list[SocketAddress]: ...
 
@@ -43,7 +45,7 @@ class ContactSearch:
             async with asyncio.timeout(self.network.config.connect_timeout / SECOND):
                 return await self.found
         except TimeoutError:
-            raise no_process_at(self.contact, refused=False) from None
+            raise no_process_at(self.contact, refused=False, sealed=self.network.handshake.objects) from None
         finally:
             asking.cancel()
 

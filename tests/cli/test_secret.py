@@ -1,0 +1,72 @@
+"""`pygroups secret new`, and `pygroups join` with the file that it makes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pygroups.wire.ring import KEY_NEW, parse_ring
+from tests.cli.test_join import shells  # noqa: F401 (a fixture)
+
+SECRET = (sys.executable, "-m", "pygroups", "secret", "new")
+
+
+def called(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*SECRET, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_new_file_is_closed_to_others_and_has_one_random_key(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        done = called(tmp_path / "a")
+    finally:
+        os.umask(old)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+    assert called(tmp_path / "b", "--epoch", "7").returncode == 0
+    one, other = (parse_ring((tmp_path / name).read_text(), name) for name in "ab")
+    assert (one.sending, other.sending) == (1, 7)
+    keys = one.key(1), other.key(7)
+    assert keys[0] != keys[1] and {len(key or b"") for key in keys} == {KEY_NEW}
+
+
+def test_without_a_file_the_line_is_printed_and_a_file_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text(called().stdout + called("--epoch", "2").stdout)
+    assert repr(parse_ring((tmp_path / "s").read_text(), "s")) == "<Ring: epochs 1, 2>"
+    before = (tmp_path / "s").read_text()
+    done = called(tmp_path / "s")
+    assert (done.returncode, (tmp_path / "s").read_text()) == (2, before)
+    (line,) = done.stderr.splitlines()
+    assert "exists: name another file" in line
+    assert called("--epoch", "256").returncode == 2
+    assert called(tmp_path / "missing" / "s").returncode == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_two_shells_with_one_secret_and_a_third_with_another(
+    tmp_path: Path,
+    transport: str,
+    monkeypatch: pytest.MonkeyPatch,
+    shells: Any,  # noqa: F811
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    assert called(ours).returncode == called(theirs).returncode == 0
+    a = shells("g", "--name", "A", "--transport", transport, "--secret-file", str(ours))
+    a.view_of("A")
+    monkeypatch.setenv("PYGROUPS_SECRET_FILE", str(ours))
+    b = shells("g", "--name", "B", "--transport", transport)
+    monkeypatch.delenv("PYGROUPS_SECRET_FILE")
+    for shell in (a, b):
+        shell.view_of("A", "B")
+    a.type(b"sealed\n")
+    assert b.event("message")["text"] == "sealed"
+    for options, sentence in ((("--secret-file", str(theirs)), "another secret"), ((), "this process has none")):
+        code, events, errors = shells("g", "--name", "C", "--transport", transport, *options).end()
+        assert (code, events) == (2, [])
+        assert sentence in errors.splitlines()[-1] and "--secret-file" in errors.splitlines()[-1]
