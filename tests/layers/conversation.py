@@ -282,7 +282,7 @@ class Conversation:
     def do_put(self, link: str, *words: str) -> None:
         src, dest = link.split(">")
         sender = self.members[src]
-        text, _, payloads = " ".join(words).partition("[")
+        text, _, payloads = " ".join(words).partition(" [")
         heads = tuple(self._head(part.split()) for part in text.split("|") if part.strip())
         to = self._address(dest)
         run = Run(sender.address, to, heads)
@@ -524,7 +524,8 @@ class Conversation:
         if isinstance(value, type):
             return value.__name__
         if isinstance(value, bytes):
-            return value.decode(errors="replace")
+            words = value.decode(errors="replace")
+            return words if words.isprintable() else f"0x{value.hex()}"
         return str(value)
 
 

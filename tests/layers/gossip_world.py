@@ -137,6 +137,18 @@ class GossipWorld:
             node.layer.view = self.view  # as if an earlier view had made this node a member
             node.install(self.view)
 
+    def age(self) -> None:
+        """Let the group be old: each member is somewhere in a pause between two gossips, and longer pauses are likelier.
+
+        In a new group all pauses begin at once, and for twice their mean only half as many gossips come.
+        """
+        longest = 2 * self.nodes[0].env.config.desired_avg_gossip * len(self.nodes)
+        for node in self.nodes:
+            node.layer.gossip_at = node.layer.wake = (
+                self.now + 1 + int(longest * self.rng.random() ** 0.5 * self.rng.random())
+            )
+            node.settle()
+
     def at(self, when: int, node: Node, run: Run | None = None) -> None:
         heapq.heappush(self.agenda, (max(when, self.now), next(self.order), node, run))
 

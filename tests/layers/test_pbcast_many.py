@@ -36,6 +36,7 @@ def keeps_its_bound(world: GossipWorld) -> None:
 
 def load(world: GossipWorld, seconds: float, messages: int) -> tuple[float, float]:
     """The gossips, and the bytes of gossips, requests and answers, that a member receives a second."""
+    world.age()
     before = world.received()
     world.send(messages, 10, seconds)
     return world.received().rates(before, len(world.nodes), seconds)
