@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts loss stopped splits answering bench long venv java chromium firewall clean
+.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts gossip loss stopped splits answering bench long venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -66,6 +66,10 @@ STARTS ?= 20
 starts: venv ## 20 processes at the same moment, STARTS=20 times: each time one view
 	@$(BIN)/python -m tests.e2e.starts --starts $(STARTS) --processes 20
 
+gossip: venv ## gossip groups up to 1,000 members at 10 and 30 % loss: misses, load, spread; the plot of the guide
+	@$(BIN)/python bench/gossip.py
+	@$(BIN)/pytest -q -m long tests/layers/test_pbcast_many.py
+
 loss: venv java firewall ## 2 and 5 members exchange 100,000 messages each over UDP at 0, 1 and 10 % loss, then one audit
 	@$(BIN)/python bench/loss.py
 
@@ -82,6 +86,7 @@ answering: venv ## four members that answer each message, and one that only send
 
 bench: venv ## short benchmarks, about two minutes; what they mean stands in bench/README.md
 	@$(BIN)/python bench/layers.py --seconds 1
+	@$(BIN)/python bench/layers.py --seconds 1 --profile gossip
 	@$(BIN)/python bench/delivery.py --seconds 2
 	@$(BIN)/python bench/stable.py --seconds 1
 	@$(BIN)/python bench/total_order.py --seconds 3 --repeat 1

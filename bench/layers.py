@@ -13,6 +13,8 @@ import time
 import common  # first: it makes this tree the one that is measured
 from pair import End, Pair, Spent
 
+from pygroups.layers.profiles import PROFILES
+
 SIZE = 100
 BUDGET_RUN_US, BUDGET_MESSAGE_US = 15.0, 0.15
 
@@ -31,9 +33,9 @@ def round_of(pair: Pair, sender: End, messages: int, runs: int) -> int:
     return runs
 
 
-def accepting_us(seconds: float) -> float:
+def accepting_us(seconds: float, profile: str) -> float:
     """What `accept` and the packing of a run cost by themselves, per message: they are not the layers' work."""
-    pair = Pair(codec=False)
+    pair = Pair(codec=False, profile=profile)
     top = pair.ends[0].top
     payload = bytes(SIZE)
 
@@ -47,7 +49,7 @@ def accepting_us(seconds: float) -> float:
     return common.best_us(work, seconds)[0]
 
 
-def measured(messages: int, seconds: float) -> dict[str, float]:
+def measured(messages: int, seconds: float, profile: str) -> dict[str, float]:
     """Microseconds per run, with and without the codec, from the member that orders and from the other one."""
     found: dict[str, float] = {}
     for name, codec, sender in (
@@ -55,7 +57,7 @@ def measured(messages: int, seconds: float) -> dict[str, float]:
         ("layers_and_codec", True, 0),
         ("layers_and_codec_of_a_forward", True, 1),
     ):
-        pair = Pair(codec=codec)
+        pair = Pair(codec=codec, profile=profile)
         end = pair.ends[sender]
         best, median = common.best_us(lambda pair=pair, end=end: round_of(pair, end, messages, 50), seconds)  # type: ignore[misc]
         found[f"{name}_us_per_run"] = round(best, 2)
@@ -63,10 +65,10 @@ def measured(messages: int, seconds: float) -> dict[str, float]:
     return found
 
 
-def each_layer(messages: int, seconds: float) -> dict[str, float]:
+def each_layer(messages: int, seconds: float, profile: str) -> dict[str, float]:
     """Microseconds per run in each layer, at both members together."""
     spent = Spent()
-    pair = Pair(codec=False, spent=spent)
+    pair = Pair(codec=False, spent=spent, profile=profile)
     best: dict[str, float] = {}
     end = time.monotonic() + seconds
     rounds = 0
@@ -82,19 +84,22 @@ def each_layer(messages: int, seconds: float) -> dict[str, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--seconds", type=float, default=2.0, help="for each of the figures")
-    seconds = options.parse_args().seconds
+    options.add_argument("--profile", default="total", choices=[name for name in PROFILES if name != "unicast"])
+    chosen = options.parse_args()
+    seconds, profile = chosen.seconds, chosen.profile
     for messages in (1, 100):
         result = common.Result("layers")
-        found = measured(messages, seconds)
+        found = measured(messages, seconds, profile)
         per_message = found["layers_us_per_run"] / messages
         result.write(
+            profile=profile,
             messages_per_run=messages,
             size=SIZE,
             **found,
             layers_us_per_message=round(per_message, 3),
-            accept_us_per_message=round(accepting_us(seconds / 2), 3),
+            accept_us_per_message=round(accepting_us(seconds / 2, profile), 3),
             budget_us=BUDGET_RUN_US if messages == 1 else BUDGET_MESSAGE_US * messages,
-            each_layer_us_per_run=each_layer(messages, seconds),
+            each_layer_us_per_run=each_layer(messages, seconds, profile),
         )
 
 

@@ -1,14 +1,14 @@
-"""Two members of profile `total` in one process: the real stacks, and between them nothing but lists."""
+"""Two members of one profile in one process: the real stacks, and between them nothing but lists."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pygroups.core.address import Address
-from pygroups.core.driver_events import Announce, Find, Found
+from pygroups.core.driver_events import Announce, Answered, Find, Found, Probe
 from pygroups.core.events import Consumed, Event, Join, Marks
 from pygroups.core.layer import Env, Layer
 from pygroups.core.limits import MILLISECOND, SECOND, Config
@@ -17,8 +17,10 @@ from pygroups.core.stack import Codec as AnyCodec
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateChunk, StateWanted
 from pygroups.core.top import Delivered, Top
-from pygroups.layers.profiles import PROFILES, build_stack
+from pygroups.layers.profiles import PROFILES, Profile, build_stack
 from pygroups.wire.codec import Codec
+
+UNLIMITED: Final = 1 << 40  # bytes a second: what a layer costs, and not how long it waits
 
 
 class NoCodec:
@@ -90,12 +92,18 @@ class Spent:
 class End:
     """One of the two: a stack, and an application that consumes what it gets without looking at it."""
 
-    def __init__(self, pair: Pair, name: str, codec: Callable[[Sequence[type]], AnyCodec], spent: Spent | None) -> None:
+    def __init__(
+        self,
+        pair: Pair,
+        name: str,
+        codec: Callable[[Sequence[type]], AnyCodec],
+        spent: Spent | None,
+        profile: Profile,
+    ) -> None:
         self.pair = pair
         self.address = Address(name, f"{ord(name):016x}")
-        self.env = Env(self.address, 0, random.Random(name), Config())
+        self.env = Env(self.address, 0, random.Random(name), Config(gossip_rate=UNLIMITED, gossip_burst=UNLIMITED))
         self.env.contact = name
-        profile = PROFILES["total"]
         if spent is None:
             self.stack = build_stack(profile, self.env, codec)
             top = self.stack.layers[0]
@@ -138,22 +146,25 @@ class End:
             members = {end.address: end.env.contact for end in self.pair.ends if end.member}
             self.stack.happened(Found(members, may_found=not members), self.pair.now)
             self.pair.due[self] = None
+        elif isinstance(command, Probe):
+            self.stack.happened(Answered(command.peer), self.pair.now)
+            self.pair.due[self] = None
 
 
 class Pair:
-    """A (which orders) and B."""
+    """A (which orders, if the profile has an order) and B."""
 
-    def __init__(self, *, codec: bool, spent: Spent | None = None) -> None:
+    def __init__(self, *, codec: bool, spent: Spent | None = None, profile: str = "total") -> None:
         self.now = 0
         self.ends: list[End] = []
         self.flight: list[tuple[End, Any]] = []
         self.due: dict[End, None] = {}  # who was called since its last turn
         for name in "AB":
-            end = End(self, name, a_codec if codec else no_codec, spent)
+            end = End(self, name, a_codec if codec else no_codec, spent, PROFILES[profile])
             self.ends.append(end)
             end.stack.asked(Join(), 0)
             self.due[end] = None
-            self.run(SECOND)
+            self.run(2 * SECOND)
         assert self.ends[0].env.view == self.ends[1].env.view is not None
 
     def settle(self) -> None:

@@ -138,7 +138,7 @@ class GossipWorld:
             node.install(self.view)
 
     def age(self) -> None:
-        """Let the group be old: each member is somewhere in a pause between two gossips, and longer pauses are likelier.
+        """Let the group be old: each member is somewhere in a pause between two gossips, a longer pause more likely.
 
         In a new group all pauses begin at once, and for twice their mean only half as many gossips come.
         """
