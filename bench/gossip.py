@@ -3,7 +3,8 @@ and what it misses, beside the formulas of the literature.
 
 The layers are real PBCAST layers with their default settings, one view, and a network that loses each frame with a
 probability (`tests/layers/gossip_world.py`).  Ten members send.  The figures do not depend on the machine.  Each line
-is appended to bench/results/gossip.jsonl; the last lines are drawn into docs/guides/gossip.svg (`--draw` only draws).
+is appended to bench/results/gossip.jsonl; the last lines become the plot and the table of the guide (`--draw` writes
+them again).
 The exit code is 1 if a group of 100 or more misses more than BOUNDS allow, or if the load grows more than GROWTH.
 """
 
@@ -31,7 +32,10 @@ BOUNDS: Final = {0.1: 0.001, 0.3: 0.01}  # the share of (message, member) missed
 GROWTH: Final = 1.5  # of the gossips and bytes of a member, from 100 to 1,000 members
 PATIENCE: Final = 8
 WORK: Final = 40_000  # members times seconds of one measurement: small groups are measured for longer
-PLOT: Final = common.HOME / "docs" / "guides" / "gossip.svg"
+GUIDE: Final = common.HOME / "docs" / "guides" / "choosing-a-profile.md"
+PLOT: Final = GUIDE.with_name("gossip.svg")
+FIRST: Final = "<!-- figures of gossip: bench/gossip.py -->\n"
+LAST: Final = "<!-- end of the figures of gossip -->"
 
 
 def fanout(members: int, loss: float) -> float:
@@ -109,6 +113,25 @@ def faults_of(rows: dict[tuple[int, float], dict[str, Any]]) -> list[str]:
     return faults
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """The figures of the guide, as Markdown."""
+    head = "| members | lost frames | gossips a second | bytes a second | missed after 1 s | after 4 s | after 8 s |"
+    lines = [head, "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        missed = [f"{row['missed_after_s'][str(after)]:.3%}".replace("%", " %") for after in (1, 4, 8)]
+        figures = (f"{row['gossips_per_member_s']:.1f}", f"{row['bytes_per_member_s']:,.0f}", *missed)
+        lines.append(" | ".join([f"| {row['members']:,}", f"{row['loss']:.0%}".replace("%", " %"), *figures]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def into_the_guide(rows: list[dict[str, Any]]) -> None:
+    """Write the plot, and the table into the guide."""
+    PLOT.write_text(drawn(rows))
+    before, _, rest = GUIDE.read_text().partition(FIRST)
+    _, _, after = rest.partition(LAST)
+    GUIDE.write_text(before + FIRST + table(rows) + LAST + after)
+
+
 def last_rows() -> list[dict[str, Any]]:
     """The last line of each group."""
     lines = (common.RESULTS / "gossip.jsonl").read_text().splitlines()
@@ -130,7 +153,7 @@ def main() -> int:
                 row = rows[members, loss] = measured(members, loss)
                 result.write(**row)
         faults = faults_of(rows)
-    PLOT.write_text(drawn(last_rows()))
+    into_the_guide(last_rows())
     print("\n".join(faults) or f"within all bounds; the plot is {PLOT.relative_to(common.HOME)}")
     return int(bool(faults))
 

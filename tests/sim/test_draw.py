@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 from msgspec import structs
 
 from pygroups.core.errors import UsageError
-from pygroups.core.limits import Config
+from pygroups.core.limits import MILLION, Config
+from pygroups.layers.profiles import profile_named
+from pygroups.sim.batches.coverage import SEEDS_MIN
 from pygroups.sim.promises import progress
 from pygroups.sim.schedules import settings, stages, unshown
 from pygroups.sim.schedules.catalog import (
@@ -18,6 +20,7 @@ from pygroups.sim.schedules.catalog import (
     SENTENCES,
     STEPS,
     checked_faults,
+    possible,
 )
 from pygroups.sim.schedules.draw import SMALL, Wish, draw
 from pygroups.sim.schedules.fault_plan import STAGES
@@ -255,3 +258,38 @@ def test_the_table_of_faults() -> None:
     assert checked_faults("crash, late") == ("crash", "late")
     with pytest.raises(UsageError, match="there is no fault 'rain'; there are: crash, restart, isolate"):
         checked_faults("rain")
+
+
+def test_every_branch_of_the_settings_of_gossip_is_drawn() -> None:
+    """In as many schedules as a batch needs to count; each with the value that it stands for if it is left out."""
+    names = ("gossip_buffer", "gossip_early_max", "gossip_cache", "gossip_rate", "gossip_burst", "epsilon_ppm")
+    drawn: dict[str, Counter[int | None]] = defaultdict(Counter)
+    for seed in range(SEEDS_MIN):
+        config = draw(seed, Wish("gossip")).config
+        for name in config.keys() | set(names):
+            drawn[name][config.get(name)] += 1
+    second, none = 1_000_000, None
+    assert {
+        name: set(drawn[name]) for name in drawn if "gossip" in name or name in ("subset", "lag", "epsilon_ppm")
+    } == {
+        "desired_avg_gossip": {50_000, 200_000, 500_000},
+        "gossip_retry": {50_000, 200_000},
+        "gossip_patience": {2 * second, 5 * second},
+        "gossip_keep": {3 * second, 30 * second},
+        "subset": {100, 300, 1_000},
+        "lag": {1, 10},
+        "use_mcast_for_gossip": {0, 1},
+        "gossip_buffer": {none, 2 << 10, 8 << 10},
+        "gossip_early_max": {none, 4},
+        "gossip_cache": {none, 8},
+        "gossip_rate": {none, 64 << 10},
+        "gossip_burst": {none, 2 << 10},
+        "epsilon_ppm": {none, MILLION},
+    }
+    assert min(min(values.values()) for name, values in drawn.items() if "gossip" in name) > SEEDS_MIN // 50
+
+
+def test_a_fault_in_a_step_that_a_profile_does_not_have_is_not_drawn() -> None:
+    for profile, missing in (("gossip", {"tear", "ahead", "no-state"}), ("total", set()), ("total1999", set())):
+        services = profile_named(profile).services
+        assert set(FAULTS) - set(possible(FAULTS, services)) == missing

@@ -63,6 +63,7 @@ class Rate(Layer):
             self.above.append(Stability({}, {}, 0, sent))
         self.wake = NEVER
         if self.queue:
+            self.env.count("runs held back for the rate")
             self.wake = now + 1 + (1 - self.tokens) * SECOND // self.rate
 
     def timer(self) -> None:

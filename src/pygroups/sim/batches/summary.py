@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pygroups.core.errors import UsageError
-from pygroups.core.services import MEMBERSHIP, PRIMARY
+from pygroups.core.services import PRIMARY
 from pygroups.layers.profiles import profile_named
 
 from ..schedules.catalog import FAULTS, possible
@@ -63,7 +63,7 @@ class Summary(msgspec.Struct, frozen=True):
     @property
     def wished(self) -> tuple[str, ...]:
         """The requested faults that the profile can have."""
-        return possible(self.wish.faults, grouped=MEMBERSHIP in profile_named(self.wish.profile).services)
+        return possible(self.wish.faults, profile_named(self.wish.profile).services)
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pygroups.core.errors import UsageError
+from pygroups.core.services import MEMBERSHIP, STATE_AT_VIEW, VIRTUAL_SYNCHRONY
 
 SENTENCES: Final[Mapping[str, str]] = {
     "crash": "a process crashes, at any moment or at a labeled point of a protocol",
@@ -135,9 +136,14 @@ ALONE: Final = (
 )
 
 
-def possible(faults: Sequence[str], *, grouped: bool) -> tuple[str, ...]:
-    """Those of `faults` that a profile with a group, or without one, can have."""
-    return tuple(fault for fault in faults if grouped or fault in ALONE)
+OF_SERVICES: Final = {"tear": VIRTUAL_SYNCHRONY, "ahead": VIRTUAL_SYNCHRONY, "no-state": STATE_AT_VIEW}
+"""Faults in the steps of a flush, and of a state, with the service without which there is no such step."""
+
+
+def possible(faults: Sequence[str], services: frozenset[str]) -> tuple[str, ...]:
+    """Those of `faults` that a profile with these services can have."""
+    able = [fault for fault in faults if OF_SERVICES.get(fault, MEMBERSHIP) in services]
+    return tuple(able) if MEMBERSHIP in services else tuple(fault for fault in faults if fault in ALONE)
 
 
 def checked_faults(text: str) -> tuple[str, ...]:

@@ -194,7 +194,7 @@ def bound_of(config: dict[str, int], weather: Weather) -> int:
 def _expels(rng: Random, wish: Wish) -> bool:
     """Whether the schedule has a slow member and a policy.  The schedule draws the policy separately, because a policy
     changes the configuration and lasts long."""
-    wished = possible(wish.faults, grouped=MEMBERSHIP in profile_named(wish.profile).services)
+    wished = possible(wish.faults, profile_named(wish.profile).services)
     return expelling.FAULT in wished and rng.random() < (expelling.SHARE if is_swarm(wish.faults) else 0.9)
 
 
@@ -210,7 +210,7 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     A schedule with all faults tests each of them little, so most schedules omit most faults.  Some schedules have no
     fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
-    wished = possible(wish.faults, grouped=MEMBERSHIP in profile_named(wish.profile).services)
+    wished = possible(wish.faults, profile_named(wish.profile).services)
     wished = tuple(fault for fault in wished if fault not in (expelling.FAULT, settings.FAULT, unshown.FAULT))
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
