@@ -40,6 +40,10 @@ def kinds(log: Log) -> list[object]:
     return [item if isinstance(item, str) else type(item) for item in log]
 
 
+def lacking(gap: Gap) -> tuple[str, int, int]:
+    return gap.sender.name, gap.first, gap.count
+
+
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 def test_a_lost_state_is_followed_by_all_that_its_member_held(profile: str) -> None:
     async def story(group: Group) -> None:
@@ -136,8 +140,11 @@ def test_when_the_winners_state_is_lost_the_losers_go_on_from_their_own(profile:
         own = {"common": "all", "x": "of AB", "AB": "was here"}
         confirmed = dict.fromkeys("abd", "confirmed")
         assert stores["A"].data == stores["B"].data == {**own, **confirmed}
-        assert kinds(stores["B"].log[-2:]) == ["set", MergeView], "A gave its state to B"
-        assert stores["B"].log[-1].reset  # type: ignore[attr-defined]
+        at = stores["B"].log[1:].index("set") + 2
+        again = stores["B"].log[at]
+        assert isinstance(again, MergeView) and again.reset, "A gave its state to B"
+        told = [item for item in stores["B"].log[at + 1 :] if isinstance(item, Gap)]
+        assert [lacking(gap) for gap in told] == [lacking(gap) for gap in gaps], "what the state of A lacks"
 
     run(story)
 
@@ -155,7 +162,10 @@ def test_losers_that_are_cut_off_again_get_what_was_confirmed() -> None:
             stores[name].gives.set()
         await healed(group)
         assert all(store.data == stores["C"].data for store in stores.values())
-        assert stores["A"].log[-2] == "set"
+        at = len(stores["A"].log) - stores["A"].log[::-1].index("set")
+        merged, *gaps = stores["A"].log[at:]
+        assert isinstance(merged, MergeView)
+        assert [lacking(gap) for gap in gaps if isinstance(gap, Gap)] == [("A", 2, 1), ("B", 1, 1)], "old ones"
 
     run(story)
 
@@ -169,7 +179,9 @@ def test_a_later_winner_gives_one_view_in_place_of_those_that_it_skips() -> None
         for name in "DE":
             stores[name].gives.set()
         await group.settled(one=True)
-        assert kinds(stores["A"].log[seen:]) == ["set", MergeView], "no view and no gap from before the state"
+        assert kinds(stores["A"].log[seen:]) == ["set", MergeView, Gap, Gap], "no view from before the state"
+        gaps = [lacking(gap) for gap in stores["A"].log[seen:] if isinstance(gap, Gap)]
+        assert gaps == [("A", 2, 1), ("B", 1, 1)], "what its own side delivered, and the state of D lacks"
         view = stores["A"].merged
         assert view.reset
         assert view.members == stores["D"].channel.view.members
@@ -293,3 +305,29 @@ def test_three_that_leave_at_once_give_the_state_to_three_that_have_just_joined(
             assert "lost" not in stores[name].log
 
     run(story, seed=seed)
+
+
+@pytest.mark.parametrize("profile", ["total", "fifo"])
+def test_gaps_name_what_an_earlier_merge_took_from_the_state(profile: str) -> None:
+    """A and B confirm messages; B loses a merge alone, and then A another one: the state lacks them."""
+
+    async def story(group: Group) -> None:
+        stores = await split(group, "AB", "CDE", on_merge="primary", profile=profile)
+        group.partition(["A"], ["B"], ["C", "D", "E"])
+        await happens(lambda: len(stores["A"].channel.view.members) == 1)
+        await stores["A"].put("alone", "A")
+        group.heal()
+        group.partition(["A"], ["B", "C", "D", "E"])
+        await happens(lambda: len(stores["B"].channel.view.members) == 4)
+        await asyncio.sleep(1)
+        group.heal()
+        await group.settled(one=True)
+        for name in "AB":
+            assert stores[name].data == {"common": "all", "x": "of CDE", "CDE": "was here"}
+            at = len(stores[name].log) - stores[name].log[::-1].index("set")
+            merged, *later = stores[name].log[at:]
+            assert isinstance(merged, MergeView) and merged.reset
+            told = [lacking(gap) for gap in later if isinstance(gap, Gap)]
+            assert told == [("A", 2, 1), ("B", 1, 1), ("A", 3, 1)], "two of the side of both, one of A alone"
+
+    run(story)

@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pygroups.core.address import Address
-from pygroups.core.events import Gap, Missing, NewView
+from pygroups.core.events import Gap, Marks, Missing, NewView
 from pygroups.core.view import AgreedView, Lack, Subgroup, ViewId
 from pygroups.layers.streams.gaps import (
     LACKS_MAX,
     MISSING_MAX,
     RANGE_BYTES,
     TOLD_BYTES,
+    all_below,
+    below,
+    gaps_below,
     gaps_in,
     gaps_of,
     lacks_of,
@@ -85,3 +88,29 @@ def test_where_the_ranges_of_all_members_are_too_many_no_gap_names_a_member() ->
     assert gaps_in(merged, X, 4) == (Gap(X, 4, 2, ()),)
     merged.lacks = {X: (Lack(4, 5, (C,)),)}
     assert gaps_in(merged, X, 4) == (Gap(X, 4, 1, (B,)), Gap(X, 5, 1, (B, C)))
+
+
+many_ranges = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=MISSING_MAX).map(tuple)
+
+
+@given(st.dictionaries(st.sampled_from(SIDE), many_ranges), st.dictionaries(st.sampled_from(SIDE), st.integers(1, 30)))
+def test_what_another_member_says_about_its_state_is_below_the_marks_and_in_order(lacks: Missing, marks: Marks) -> None:
+    """Ranges that are the wrong way round, meet, overlap or lie beyond a mark are of a peer with a bug."""
+    found = below(marks, lacks)
+    for origin, ranges in found.items():
+        assert ranges and all(low < high for low, high in ranges)
+        assert all(one[1] <= other[0] for one, other in pairwise(ranges))
+        assert ranges[0][0] >= 1 and ranges[-1][1] <= marks[origin]
+    in_order = {
+        origin: ranges
+        for origin, ranges in lacks.items()
+        if ranges == tuple(sorted(ranges)) and all(a[1] <= b[0] for a, b in pairwise(ranges))
+    }
+    for origin, ranges in in_order.items():
+        numbers = {number for low, high in ranges for number in range(max(low, 1), min(high, marks.get(origin, 1)))}
+        assert {number for low, high in found.get(origin, ()) for number in range(low, high)} == numbers
+
+
+def test_too_much_to_tell_means_everything_below_the_marks() -> None:
+    assert below({A: 5, B: 1}, None) == all_below({A: 5, B: 1}) == {A: ((1, 5),)}
+    assert gaps_below({A: ((1, 3), (4, 5))}) == [Gap(A, 1, 2, ()), Gap(A, 4, 1, ())]

@@ -8,7 +8,7 @@ import pytest
 
 from pygroups.core import stack
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Marks, NewView
+from pygroups.core.events import Event, Gap, Marks, Missing, NewView
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.stack import Outlet
@@ -18,6 +18,7 @@ from pygroups.core.view import AgreedView, Subgroup, ViewId
 from pygroups.layers.state_transfer.heads import StateBegin, StateDone, StateRefused
 from pygroups.layers.state_transfer.layer import StateTransfer
 from pygroups.layers.state_transfer.providers import Providers, after_merge, providers
+from pygroups.layers.streams import gaps
 
 from .conversation import Conversation, Member
 
@@ -47,6 +48,7 @@ class Group:
         where: str = "",
         digest: Marks | None = None,
         standings: dict[Address, Standing] | None = None,
+        gaps: tuple[Gap, ...] = (),
     ) -> None:
         """Those `where`, or all, install it; what each said before is how those who go on stand to the state."""
         members = tuple(self.member(name).address for name in names)
@@ -62,9 +64,9 @@ class Group:
             begins = None if old is not None or founded else (digest or {})
             together = tuple(stayed) if old is not None else (me,)
             previous = old.id if old else None
-            self.happened(
-                name, NewView(view, previous, together, joined, left, True, begins, standings, {}, begins is not None)
-            )
+            event = NewView(view, previous, together, joined, left, True, begins, standings, {}, begins is not None)
+            event.gaps = gaps
+            self.happened(name, event)
         for name in names:
             self.at[name] = view
 
@@ -75,7 +77,9 @@ class Group:
     def give(self, name: str, to: str, *parts: bytes, last: bool = True, view: int = 0) -> None:
         at = self.at[name].id if not view else ViewId(view, self.at[name].coordinator)
         for number, part in enumerate(parts, 1):
-            chunk = StateChunk(at, self.member(to).address, part, last and number == len(parts))
+            ends = last and number == len(parts)
+            lacks = [e.lacks for e in self.heard(name, StateWanted) if isinstance(e, StateWanted) and e.view == at]
+            chunk = StateChunk(at, self.member(to).address, part, ends, lacks=lacks[0] if ends and lacks else {})
             self.member(name).stack.asked(chunk, 0)
         self.end_turn(name)
 
@@ -506,3 +510,63 @@ def test_9_a_provider_is_told_that_its_joiner_has_gone(gave: int) -> None:
     group.give("A", "B", b"part", last=False, view=2)
     assert ends() == gave + 1
     assert not group.talk.flight and group.holds("A") == {}
+
+
+Y, Z = Address("Y", "0"), Address("Z", "0")
+
+
+def lacks_of(group: Group, name: str) -> list[Missing]:
+    return [event.lacks for event in group.heard(name, StateArrived) if isinstance(event, StateArrived)]
+
+
+def test_11_a_state_says_what_it_lacks_and_its_new_owner_says_it_of_its_own() -> None:
+    """A skips two messages of Z in a merge.  B gets its state, and then C that of B."""
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "A", gaps=(Gap(Z, 1, 2, ()),))
+    group.view(3, "AB", digest={Z: 3})
+    assert group.layer("B").lacks == {Z: ((1, 3),)}, "nothing, as long as it has no state"
+    group.give("A", "B", b"one", b"two")
+    group.settle()
+    assert lacks_of(group, "B") == [{}, {Z: ((1, 3),)}], "with the last part"
+    group.view(4, "AB", gaps=(Gap(Z, 5, 1, ()),))
+    group.view(5, "BC", digest={Z: 6})
+    group.give("B", "C", b"state")
+    group.settle()
+    assert lacks_of(group, "C") == [{Z: ((1, 3), (5, 6))}]
+    assert group.layer("C").lacks == group.layer("B").lacks
+
+
+def test_11_gaps_behind_a_state_that_is_awaited_belong_to_it() -> None:
+    """B waits for the state of view 2, and a merge follows: its state lacks the messages of this gap."""
+    group = Group("A", "B")
+    group.view(1, "A")
+    group.view(2, "AB", digest={Z: 3})
+    group.view(3, "AB", gaps=(Gap(Z, 3, 1, ()),))
+    group.give("A", "B", b"state", view=2)
+    group.settle()
+    assert lacks_of(group, "B") == [{}], "the state is that of the start of view 2"
+    assert group.layer("A").lacks == group.layer("B").lacks == {Z: ((3, 4),)}
+
+
+def test_11_a_member_that_begins_without_a_state_lacks_all_of_before() -> None:
+    group = Group("A", "B", "C")
+    group.view(1, "A")
+    group.view(2, "AB", digest={Z: 3})
+    group.view(3, "B")
+    assert [e.none for e in group.heard("B", StateArrived) if isinstance(e, StateArrived)] == [True]
+    group.view(4, "BC", digest={Z: 7})
+    group.give("B", "C", b"state")
+    group.settle()
+    assert lacks_of(group, "C") == [{Z: ((1, 3),)}]
+
+
+def test_11_too_much_for_a_message_is_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gaps, "TOLD_BYTES", 0)
+    group = Group("A", "B")
+    group.view(1, "A")
+    group.view(2, "A", gaps=(Gap(Z, 1, 2, ()),))
+    group.view(3, "AB", digest={Z: 9, Y: 4})
+    group.give("A", "B", b"state")
+    group.settle()
+    assert lacks_of(group, "B") == [{Z: ((1, 9),), Y: ((1, 4),)}]

@@ -146,3 +146,21 @@ def test_a_joiner_that_waits_for_the_losing_state_gets_that_of_the_winner(profil
         group.settles()
         assert replaced(group) == "ABC"
         assert group["C"].counters["state lost"] == 0
+
+
+@BOTH
+def test_a_state_lacks_what_an_earlier_merge_took_from_its_side(profile: str) -> None:
+    """B brings the numbers of A to the side that wins, and not its state: so a mark says nothing about this state."""
+    with scenario("A B C D E", profile=profile, on_merge="primary", **SPLIT) as group:
+        split(group, "AB", "CDE")
+        group.cut("A", "B")
+        group.until(lambda: group["A"].view == ("A",) and group["B"].view == ("B",), within=8)
+        group["A"].sends(2)
+        group.after(0.3)
+        group.mend("B", "C D E")
+        group.until(lambda: group["B"].view == ("B", "C", "D", "E"), within=20)
+        group.after(0.5)
+        mend(group)
+        merges(group)
+        group.settles()
+        assert replaced(group) == "AB"

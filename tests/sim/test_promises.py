@@ -343,9 +343,28 @@ program C gets B1
 """
 )
 
+LACKING = (
+    START
+    + """
+A1: A B C
+A2: A B C
+B1: A B C
+program A gets A1
+program A gets A2
+program A gets B1
+program C skips A1-2
+program C gets B1
+state given C 2A: A:3 B:2
+view 2 ABC: A B C (as A:3 B:2)
+state set A 2A by C: A:3 B:2
+"""
+)
+
 GOOD = {
     "what was confirmed is read, skipped or in a state": READ + "program A gets A2\nprogram B gets A2\n"
     "program C skips A2-2\nstable A below 3\nstate given A 2A: A:3 B:2\nquiet A B C",
+    "a state lacks messages and gaps name them": LACKING + "program A skips A1-2\nprogram A gets A3\n"
+    "state set B 2A by C: A:3 B:2\nstate set C 2A by C: A:3 B:2\nquiet A B C",
     "what only its sender had may be missing elsewhere": READ + "program A gets A2\ndelivered A below 3\nquiet A B C",
     "two sides merge": APART
     + f"view 3 ABC: A B ({SIDES}; lacks C1-1)\nview 3 ABC: C ({SIDES}; lacks A2-2)\nsend B\nB1: A B C\nquiet A B C",
@@ -548,6 +567,10 @@ PLANTED = [
         "confirmed",
         READ + "view 2 AB: A B\nstate given B 2A: A:3 B:2\nprogram A gets A2\nquiet A B",
     ),
+    ("confirmed", LACKING + "program A gets A3"),
+    ("confirmed", LACKING + "quiet A"),
+    ("confirmed", LACKING + "program A skips A1-1\nquiet A"),
+    ("confirmed", LACKING + "program A skips A1-2\nprogram A skips B1-1"),
     ("window-bound", SMALL + "read C: A:2\nsend A\nsend A"),
     ("window-bound", SMALL + "send A"),
     ("window-bound", "window 8\nview 1 AB: A\nsend A\nsend A\nA1: A\nA2: A\nread A: A:3\nsend A"),

@@ -77,9 +77,12 @@ class Gap(Event, frozen=True):
 
     The event follows a MergeView; in the profile `gossip` it comes at any time, without a `subgroup`, when no member
     sends the messages any more.  `subgroup` are the members of the side that is ahead that delivered the messages;
-    () if none of these is in this view.  A member that has the messages with its state only, because it joined after
-    them, is not named.  `sender` can be this member: then the other side delivered messages of this member that its own
-    side did not.
+    () if none of these is known to be in this view.  A member that has the messages with its state only, because it
+    joined after them, is not named.  `sender` can be this member: then the other side delivered messages of this member
+    that its own side did not.
+
+    Behind a MergeView with `reset` the gaps name all messages that the new state does not contain, also those that this
+    program has read, and those that an earlier merge took from the side of the new state.
     """
 
     sender: Address

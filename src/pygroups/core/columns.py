@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
-from .events import NewView
+from .address import Address
+from .events import Missing, NewView
 from .run import Run
 
 
@@ -34,3 +36,12 @@ def columns_of_view(event: NewView) -> dict[str, Any]:
         "history": event.view.history or None,
         "digest": None if event.starts is None else {origin: n - 1 for origin, n in event.starts.items() if n > 1},
     }
+
+
+def lack_columns(reason: str, peer: Address, lacks: Missing) -> Iterator[dict[str, object]]:
+    """The columns of the `lack` records of a state, one for each range.  `reason`: the state is `given` to `peer`, or
+    that of `peer` is `set`."""
+    for origin, ranges in lacks.items():
+        for low, high in ranges:
+            columns = {"origin": origin.name, "origin_incarnation": origin.incarnation}
+            yield {**columns, "first": low, "count": high - low, "reason": reason, "peer": peer}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from .address import Address
-from .events import Event, Marks
+from .events import Event, Marks, Missing
 from .standing import Standing
 from .view import ViewId
 
@@ -19,13 +21,15 @@ class StateWanted(Event):
 
     view: ViewId
     joiners: tuple[Address, ...]
-    digest: Marks  # the messages that the state contains: the marks of this member just before the view
+    digest: Marks  # the marks of this member just before the view: the state contains the messages below them ...
+    lacks: Missing = msgspec.field(default_factory=dict)  # ... without these
 
 
 class StateChunk(Event):
     """Down, the application to state_transfer, at the provider: the next part of the state for `joiner`.
 
-    With `none` this member has no state, and the joiner begins without one.
+    With `none` this member has no state, and the joiner begins without one.  `lacks`, with the last part, is that of
+    the request.
     """
 
     view: ViewId
@@ -33,6 +37,7 @@ class StateChunk(Event):
     data: bytes
     last: bool
     none: bool = False
+    lacks: Missing = msgspec.field(default_factory=dict)
 
 
 class StateFailed(Event):
@@ -61,7 +66,8 @@ class StateTaken(Event):
 class StateArrived(Event):
     """Up, state_transfer to the application, at the joiner: the next part of the state at the start of `view`.
 
-    With `none` there is no state, because no remaining member has one.
+    With `none` there is no state, because no remaining member has one.  `lacks`, with the last part: the messages below
+    the marks of the state that it does not contain.
     """
 
     view: ViewId
@@ -69,3 +75,4 @@ class StateArrived(Event):
     data: bytes
     last: bool
     none: bool = False
+    lacks: Missing = msgspec.field(default_factory=dict)

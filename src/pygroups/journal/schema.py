@@ -146,6 +146,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "state_get": _STATE,
     "state_set": _STATE,
     "state_lost": ("reason", "digest", "detail"),
+    "lack": ("origin", "origin_incarnation", "first", "count", "peer", "reason", "detail"),
     "gap": ("origin", "origin_incarnation", "first", "count", "reason", "members", "detail"),
     "drop": ("peer", "reason", "detail"),
     "refuse": ("peer", "reason", "detail"),

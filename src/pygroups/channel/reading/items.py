@@ -50,7 +50,7 @@ def with_its_state(me: Address, began: bool, loading: Loading, queue: Iterable[I
     while end < len(items) and isinstance(items[end], Gap):
         end += 1
     skipped = [item for item in items[begin:end] if isinstance(item, View)][:-1]
-    view, gaps = loading.begins
+    view, gaps = loading.begins[0], loading.gaps
     kept = [item for item in items[begin:end] if outlives_a_state(item)]
     replaced = [item for item in items[begin:end] if not outlives_a_state(item)]
     first = folded(skipped, view) if began else first_view(me, skipped, view)

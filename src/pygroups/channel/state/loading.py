@@ -7,10 +7,11 @@ from tempfile import gettempdir
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost
-from pygroups.core.events import Marks
+from pygroups.core.events import Marks, Missing
 from pygroups.core.view import ViewId
+from pygroups.layers.streams.gaps import gaps_below
 
-from ..channel_events import Gap, View
+from ..channel_events import Gap, View, gap_of
 from .spill import Received
 
 
@@ -19,8 +20,9 @@ class Loading:
 
     `again`: this member has waited for a state before, from a provider that did not give it.  `resets`: the state
     replaces the one that the application has, after a merge.  The state is set when the application has read all
-    earlier events.  With the state the application gets `begins` in place of the events up to its view.  Without a
-    state it gets the events behind the marks `first`: those of the first state that this member waited for in vain.
+    earlier events.  With the state the application gets `begins` in place of the events up to its view, and, if the
+    state replaces another one, gaps over `lacks`: the messages below `digest` that the state does not contain.  Without
+    a state it gets the events behind the marks `first`: those of the first state that this member waited for in vain.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Loading:
         self.begins = begins
         self.view: ViewId = begins[0].id
         self.digest = digest
+        self.lacks: Missing = {}
         self.first = first
         self.again = again
         self.resets = resets
@@ -54,6 +57,12 @@ class Loading:
     def is_lost(self) -> bool:
         """Whether the group had a state, and every member that had it is gone."""
         return self.none and (self.again or self.resets)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """The gaps that follow the view of the state."""
+        below = map(gap_of, gaps_below(self.lacks)) if self.resets else ()
+        return [*below, *self.begins[1]]
 
     @property
     def is_complete(self) -> bool:

@@ -14,8 +14,9 @@ from typing import ClassVar, Final, Protocol, runtime_checkable
 from xxhash import xxh3_64
 
 from pygroups.core.address import Address
+from pygroups.core.columns import lack_columns
 from pygroups.core.errors import StateLost, UsageError
-from pygroups.core.events import Event, Marks
+from pygroups.core.events import Event, Marks, Missing
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted
 from pygroups.core.tables import Tables
@@ -240,7 +241,7 @@ class States:
         async with closing(pieces), aclosing(in_time), aclosing(cut(in_time, self.config.state_chunk)) as chunks:
             async for piece in chunks:
                 if sent:
-                    self._chunk(wanted.view, giving, last, last=False)
+                    self._chunk(wanted.view, giving, last)
                 last = piece
                 sent += 1
                 size += len(piece)
@@ -249,12 +250,13 @@ class States:
                 if not giving.taken:
                     return  # no joiner needs the state any more
         for joiner in giving.taken:
+            self._record_lacks("given", wanted.view, joiner, wanted.lacks)
             self._record("state_get", wanted.view, joiner, wanted.digest, size, digest.intdigest())
-        self._chunk(wanted.view, giving, last, last=True)
+            self.recorder.ask(StateChunk(wanted.view, joiner, last, last=True, lacks=wanted.lacks))
 
-    def _chunk(self, view: ViewId, giving: Giving, data: bytes, *, last: bool) -> None:
+    def _chunk(self, view: ViewId, giving: Giving, data: bytes) -> None:
         for joiner in giving.taken:
-            self.recorder.ask(StateChunk(view, joiner, data, last))
+            self.recorder.ask(StateChunk(view, joiner, data, last=False))
 
     async def _room(self, giving: Giving, chunks: int) -> None:
         """Wait until the slowest joiner has acknowledged all chunks but the last few."""
@@ -324,6 +326,7 @@ class States:
             except OSError as error:
                 loading.fail(error)
         if event.last:
+            loading.lacks = event.lacks
             loading.ready.set()
 
     async def load(self, loading: Loading) -> None:
@@ -363,6 +366,7 @@ class States:
             received.close()
         assert loading.provider is not None
         size, digest = received.size, received.digest.intdigest()
+        self._record_lacks("set", loading.view, loading.provider, loading.lacks)
         self._record("state_set", loading.view, loading.provider, loading.digest, size, digest)
         if self.loading is loading:
             self.loading = None
@@ -371,6 +375,11 @@ class States:
         """Record that the program begins without a state, and the marks behind which it gets all events."""
         reason = "lost" if loading.is_lost else "none"
         self.recorder.record("state_lost", {"reason": reason, "digest": _last_numbers(loading.first)}, loading.view)
+
+    def _record_lacks(self, reason: str, view: ViewId, peer: Address, lacks: Missing) -> None:
+        """Record the messages that a state for, or from, `peer` does not contain, although they are below its marks."""
+        for fields in lack_columns(reason, peer, lacks):
+            self.recorder.record("lack", fields, view)
 
     def _record(self, kind: str, view: ViewId, peer: Address, digest: Marks, size: int, sum64: int) -> None:
         fields: dict[str, object] = {

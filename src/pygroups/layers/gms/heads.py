@@ -12,14 +12,13 @@ from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_
 from pygroups.core.standing import Standing
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
-from ..streams.gaps import LACKS_MAX, MISSING_MAX
+from ..streams.gaps import LACKS_MAX, Next, OriginRanges
 from .decisions.electors import Electors
 from .decisions.suspicion import Suspicion
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 Fingerprint = Annotated[str, Meta(max_length=FINGERPRINT_MAX)]
 Contact = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
-Next = Annotated[int, Meta(ge=0, le=1 << 62)]
 Members = Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)]
 Positions = Annotated[list[Next], Meta(max_length=MEMBERS_MAX)]  # by rank in a view, without the zeros at its end
 Rank = Annotated[int, Meta(ge=0, le=MEMBERS_MAX - 1)]
@@ -29,10 +28,6 @@ OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_
 OTHER_SETTINGS: Final = "refused"  # the reason of a Refuse by a group with another profile, stack or other limits
 
 SideIndex = Annotated[int, Meta(ge=0, le=MEMBERS_MAX)]
-Range = tuple[Next, Next]  # half-open
-OriginRanges = Annotated[
-    dict[Address, Annotated[tuple[Range, ...], Meta(max_length=MISSING_MAX)]], Meta(max_length=200_000)
-]
 OriginLacks = Annotated[
     dict[Address, Annotated[list[tuple[Next, Next, Ranks]], Meta(max_length=LACKS_MAX)]], Meta(max_length=200_000)
 ]

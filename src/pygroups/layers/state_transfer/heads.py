@@ -9,6 +9,8 @@ from msgspec import Meta
 
 from pygroups.core.view import ViewId
 
+from ..streams.gaps import OriginRanges
+
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 
 
@@ -19,6 +21,7 @@ class StateData(msgspec.Struct, array_like=True, tag=90):
     number: Count  # from 0
     last: bool
     none: bool  # there is no state here
+    lacks: OriginRanges | None = {}  # with the last part: what the state does not contain; None: too much for a head
 
 
 class StateAck(msgspec.Struct, array_like=True, tag=91):

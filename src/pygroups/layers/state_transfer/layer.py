@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.events import Event, Excluded, Gap, Marks, NewView
+from pygroups.core.events import Event, Excluded, Gap, Marks, Missing, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run, pack, unpack
@@ -29,7 +29,7 @@ from pygroups.core.state_events import (
 from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
 
-from ..streams.gaps import gaps_in
+from ..streams.gaps import MISSING_MAX, all_below, below, gaps_in, note, told
 from ..streams.marks import forget_outside
 from .heads import StateAck, StateBegin, StateData, StateDone, StateRefused
 from .providers import Providers, after_merge, providers
@@ -40,15 +40,18 @@ class StateTransfer(Layer):
 
     __slots__ = (
         "begun",
+        "behind",
         "done",
         "failed",
         "given",
         "held",
+        "lacks",
         "marks",
         "members",
         "parts",
         "replaced",
         "standing",
+        "starts",
         "stateless",
         "view",
     )
@@ -59,15 +62,22 @@ class StateTransfer(Layer):
 
     tables: ClassVar[Tables] = {
         "begun": "members_max",
+        "behind": "marks",
+        "behind[]": MISSING_MAX,
+        "behind[][]": "fixed",
         "done": "outsiders_too",
         "failed": "members",
         "given": "members",
         "held": "members",
         "held[]": "state_chunks",
+        "lacks": "marks",
+        "lacks[]": MISSING_MAX,
+        "lacks[][]": "fixed",
         "marks": "marks",
         "members": "members",
         "replaced": "members",
         "standing.failed": "members",
+        "starts": "marks",
         "stateless": "members",
         "stateless[].failed": "members",
     }
@@ -75,6 +85,9 @@ class StateTransfer(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.marks: Marks = {}  # per origin, the next number not yet handed up: a state of now ends there
+        self.lacks: Missing = {}  # the messages below these marks that the state of this member does not contain
+        self.starts: Marks = {}  # the marks of the state that this member waits for
+        self.behind: Missing = {}  # the messages behind `starts` that this state will lack
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
         self.stateless: dict[Address, WaitsForState] = {}  # the members without a state, with the wait of each
@@ -127,7 +140,7 @@ class StateTransfer(Layer):
         key = (event.joiner, event.view)
         number = self.given.get(key, 0)
         self.given[key] = number + 1
-        head = StateData(event.view, number, event.last, event.none)
+        head = StateData(event.view, number, event.last, event.none, told(event.lacks))
         body = pack([event.data])
         part = Run(self.env.me, event.joiner, (head,), self.env.me, number + 1, 0, 1, body)
         if self.begun.get(event.joiner) == event.view:
@@ -179,9 +192,19 @@ class StateTransfer(Layer):
         self.parts += 1
         self._wait_for_provider()
         self.tell(run.src, StateAck(head.view, self.parts))
-        self.above.append(StateArrived(head.view, run.src, data, head.last, head.none))
+        lacks = below(self.starts, head.lacks) if head.last and not head.none else {}
+        self.above.append(StateArrived(head.view, run.src, data, head.last, head.none, lacks))
         if head.last:
             self._done(self.members, head.view, keeps=self.env.keeps_state)
+            if not head.none:
+                self.lacks, self.behind = self._with_those_behind(lacks), {}
+
+    def _with_those_behind(self, lacks: Missing) -> Missing:
+        lacks = dict(lacks)
+        for origin, ranges in self.behind.items():
+            for low, high in ranges:
+                note(lacks, origin, low, high)
+        return lacks
 
     def _awaits(self, provider: Address, view: ViewId) -> bool:
         """Whether this member waits for the state of the start of `view` from `provider`."""
@@ -262,6 +285,7 @@ class StateTransfer(Layer):
         event = self._replace(event)
         if event.starts is not None:
             self.marks = dict(event.starts)
+            self.lacks = all_below(self.marks)  # if it gets no state
         forget_outside(self.marks, view.members, self.env.config.marks_max)
         before = self.stateless.get(me)
         found = self._provide(event)
@@ -272,7 +296,7 @@ class StateTransfer(Layer):
             self.parts = 0
             event = self._begins_with_a_state(event)
         joiners = tuple(joiner for joiner in self.stateless if self._provides(joiner, view.id))
-        wanted = [StateWanted(view.id, joiners, dict(self.marks))] if joiners else []
+        wanted = [StateWanted(view.id, joiners, dict(self.marks), dict(self.lacks))] if joiners else []
         if alone:
             self.env.count("state lost")
             self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
@@ -280,12 +304,23 @@ class StateTransfer(Layer):
         else:
             self.above += [*wanted, event]
             self._begin_to_wait(event, before)
-        for gap in event.gaps:
-            self.marks[gap.origin] = gap.next
+        self._skip(event)
         self.done = {member: done for member, done in self.done.items() if member in view.members}
         self.replaced = {member: merged for member, merged in self.replaced.items() if member in view.members}
         self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
         self.failed = {member: None for member in self.failed if member in view.members}
+
+    def _skip(self, event: NewView) -> None:
+        """Note the gaps of `event`: those of the state that this member has, and of the state that it waits for."""
+        for gap in event.gaps if event.without_state is None else event.without_state:
+            note(self.lacks, gap.origin, gap.first, gap.next)
+        for gap in event.gaps:
+            self.marks[gap.origin] = gap.next
+            if self.env.me in self.stateless:
+                note(self.behind, gap.origin, gap.first, gap.next)
+        for missing in (self.lacks, self.behind):
+            for origin in [origin for origin in missing if origin not in self.marks]:
+                del missing[origin]
 
     def _replace(self, event: NewView) -> NewView:
         """In a merge with a winner, the other sides lose their states: their members stand like joiners."""
@@ -299,12 +334,14 @@ class StateTransfer(Layer):
 
     def _begins_with_a_state(self, event: NewView) -> NewView:
         """`event` with the marks of the state, and, in a merged view, the gaps of the subgroup that gives it."""
+        self.behind = {}
         waits = self.stateless.get(self.env.me)
         source = waits.provider if waits is not None else None
         side = next((side for side in event.subgroups if source in side.members), None)
         if side is None or self.env.me in side.members:
+            self.starts = dict(self.marks)
             return msgspec.structs.replace(event, starts=dict(self.marks), with_state=True)
-        self.marks = dict(side.marks)
+        self.marks, self.starts = dict(side.marks), side.marks
         gaps: list[Gap] = []
         for origin, (mark, _) in event.digest.items():
             low = side.marks.get(origin, 1)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.events import Gap, Missing, NewView
+from pygroups.core.events import Gap, Marks, Missing, NewView
 from pygroups.core.view import Lack, Lacks
 
 MISSING_MAX: Final = 8  # ranges of one origin at one member
@@ -20,6 +22,11 @@ TOLD_BYTES: Final = 2 << 20  # of ranges in one message: beside the marks of MAR
 ORIGIN_BYTES: Final = 100  # the most that the name of an origin takes in it
 RANGE_BYTES: Final = 20
 RANK_BYTES: Final = 3
+
+Next = Annotated[int, Meta(ge=0, le=1 << 62)]
+OriginRanges = Annotated[  # of a Missing, in a message
+    dict[Address, Annotated[tuple[tuple[Next, Next], ...], Meta(max_length=MISSING_MAX)]], Meta(max_length=200_000)
+]
 
 
 def note(missing: Missing, origin: Address, low: int, high: int) -> None:
@@ -34,8 +41,36 @@ def note(missing: Missing, origin: Address, low: int, high: int) -> None:
     missing[origin] = ranges
 
 
+def all_below(marks: Marks) -> Missing:
+    """All messages below `marks`: what a member lacks that begins there without a state."""
+    return {origin: ((1, mark),) for origin, mark in marks.items() if mark > 1}
+
+
+def below(marks: Marks, lacks: Missing | None) -> Missing:
+    """The ranges of `lacks`, which another member has told, below `marks`.  None: any message there may be lacking."""
+    if lacks is None:
+        return all_below(marks)
+    found: Missing = {}
+    for origin, ranges in lacks.items():
+        end, mark, kept = 1, marks.get(origin, 1), []
+        for low, high in ranges:
+            low, high = max(low, end), min(high, mark)
+            if low < high:
+                kept.append((low, high))
+                end = high
+        if kept:
+            found[origin] = tuple(kept)
+    return found
+
+
+def gaps_below(lacks: Missing) -> list[Gap]:
+    """The gaps of a state without these messages.  It is not known which members delivered them."""
+    return [Gap(origin, low, high - low, ()) for origin, ranges in lacks.items() for low, high in ranges]
+
+
 def told(missing: Missing) -> Missing | None:
-    """The ranges for the leader of a merge.  None if they are too large for a frame: then no gap names this member."""
+    """The ranges for another member.  None if they are too large for a frame.  In a merge no gap names this member
+    then."""
     size = sum([ORIGIN_BYTES + RANGE_BYTES * len(ranges) for ranges in missing.values()])
     return missing if size <= TOLD_BYTES else None
 

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.columns import checksum
-from pygroups.core.events import Event, Gap, Marks, NewView
+from pygroups.core.columns import checksum, lack_columns
+from pygroups.core.events import Event, Gap, Marks, Missing, NewView
 from pygroups.core.layer import Env
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateWanted
 from pygroups.core.top import Delivered
 from pygroups.core.view import ViewId
+from pygroups.layers.streams.gaps import gaps_below
 
 from ..promises.judge import Judge
 from ..schedules.schedule import Habits
@@ -54,6 +55,7 @@ class StateKeeper:
         self.gaps: tuple[Gap, ...] = ()
         self.first: Marks = {}  # the marks of the first state that the program waits for
         self.again = False  # whether the program waited for another state before
+        self.began = False  # whether the program has begun, with or without a state: another one replaces its state
 
     def wanted(self, event: StateWanted) -> None:
         """Take the state now, and send it a little later."""
@@ -72,6 +74,7 @@ class StateKeeper:
         data = msgspec.msgpack.encode([(*origin, mark) for origin, mark in sorted(event.digest.items())])
         member.judge.state_given(member.address, event.view, event.digest, data)
         for joiner in event.joiners:
+            self._record_lacks("given", event.view, joiner, event.lacks)
             self._record("state_get", event.view, data, joiner, event.digest)
             delay = member.rng.randint(0, 10 * MILLISECOND)
             member.agenda.after(delay, self._give, event, joiner, data)
@@ -88,7 +91,7 @@ class StateKeeper:
         member, apart = self.member, self.member.habits.state_apart
         while pieces and not member.ended:
             piece = pieces.pop(0)
-            member.ask(StateChunk(event.view, joiner, piece, last=not pieces))
+            member.ask(StateChunk(event.view, joiner, piece, last=not pieces, lacks={} if pieces else event.lacks))
             if apart and pieces:
                 member.agenda.after(member.rng.randint(0, apart), self._next, event, joiner, pieces)
                 return
@@ -111,7 +114,9 @@ class StateKeeper:
             data = b"".join(self.parts)
             digest = _marks(data)
             self.member.judge.state_set(self.member.address, event.view, event.provider, digest, data)
+            self._record_lacks("set", event.view, event.provider, event.lacks)
             self._record("state_set", event.view, data, event.provider, digest)
+            self.gaps = (*(gaps_below(event.lacks) if self.began else ()), *self.gaps)
             self._goes_on(has_state=True)
 
     # -- the program
@@ -124,6 +129,8 @@ class StateKeeper:
             if not self.waits:
                 self.first = event.starts or {}
             self.parts, self.waits = [], True
+        elif not self.waits:
+            self.began = True
         self._to_program(without)
         if event.with_state:
             self.in_state, self.gaps = len(self.held), event.gaps
@@ -146,8 +153,12 @@ class StateKeeper:
 
     def _goes_on(self, *, has_state: bool) -> None:
         """Give the program all events behind the state, or, without a state, all that were held."""
-        held, self.held, self.parts, self.waits = self.held, [], [], False
+        held, self.held, self.parts, self.waits, self.began = self.held, [], [], False, True
         self._to_program([*self.gaps, *held[self.in_state :]] if has_state else held)
+
+    def _record_lacks(self, reason: str, view: ViewId, peer: Address, lacks: Missing) -> None:
+        for fields in lack_columns(reason, peer, lacks):
+            self.member.note("lack", view, fields)
 
     def _record(self, kind: str, view: ViewId, data: bytes, peer: Address, digest: Marks) -> None:
         """Record the state of the start of `view`.  The member may have installed the next view when the state
