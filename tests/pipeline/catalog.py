@@ -279,6 +279,11 @@ def _merges() -> list[Planted]:
             _one(f"repeated-before-a-state-{at}", lambda g, at=at: m.newcomers_merged(g, at, at), "fifo no-duplication")
             for at in "AE"
         ),
+        *(_one(f"replaced-twice-{at}", lambda g, at=at: m.replaced_twice(g, at)) for at in "BCE"),
+        *(
+            _one(f"replaced-twice-untold-{at}", lambda g, at=at: m.replaced_twice(g, at, told=False), "confirmed")
+            for at in "BCE"
+        ),
         _one("merged-without-subgroups", m.untold, "merge-agreement"),
         _one("merged-without-the-dead", m.died_in_a_merge),
         _one("merged-without-journals", m.merged_without_journals),

@@ -306,3 +306,46 @@ def divided(group: str, at: str, healed: bool) -> History:
     history.multicast("ABCD")
     history.settle()
     return history
+
+
+def replaced_twice(group: str, giver: str, *, told: bool = True) -> History:
+    """A and B part from C and D, and then from each other.  B loses a merge with C and D, and A a later one: the state
+    of `giver` lacks two messages that A and B have delivered, as A records if it is `told`."""
+    history = History(group)
+    history.view("ABCD")
+    history.multicast("ABCD")
+    history.mark("fault", reason="cut", members=[])
+    history.view("AB", primary=False)
+    history.multicast("A", count=2)
+    history.view("CD", primary=False)
+    history.multicast("C")
+    history.view("B", primary=False)
+    history.view("A", primary=False)
+    history.multicast("A")
+    digest = dict(history["C"].marks)
+    merge(history, "B", "CD", given=("B", "C"))
+    takes(history["C"], history["B"], digest)
+    side, lacks = "BCD", (history["A"], 2, 2)
+    if giver == "E":
+        side = "BCDE"
+        newcomer = history.start("E")
+        history.view(side)
+        takes(history["B"], newcomer, dict(newcomer.marks), lacks)
+    history.multicast("B")
+    digest = dict(history[giver].marks)
+    merge(history, "A", side, given=("A", giver))
+    takes(history[giver], history["A"], digest, *([lacks] if told else []))
+    history.mark("heal")
+    history.multicast("ABCD")
+    history.settle()
+    return history
+
+
+def takes(giver: Life, taker: Life, digest: dict[str, int], *lacks: tuple[Life, int, int]) -> None:
+    """A state is given and set.  `lacks`: messages of an origin, the first one and their number."""
+    what = {"bytes": 10, "checksum": 77, "position": 0, "digest": digest}
+    for life, other, kind, reason in ((giver, taker, "state_get", "given"), (taker, giver, "state_set", "set")):
+        for origin, first, count in lacks:
+            label = {"origin": origin.name, "origin_incarnation": origin.incarnation}
+            life.log("lack", **label, first=first, count=count, peer=other.address, reason=reason)
+        life.log(kind, peer=other.address, **what)

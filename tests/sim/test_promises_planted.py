@@ -52,6 +52,7 @@ NOT_BUILT = {
         for what in ("set-without", "lost", "lost-later", "gives-more")
         for at in "AC"
     },
+    **{f"replaced-twice-untold-{at}": "journals say what a state lacks, a program is told by gaps" for at in "BCE"},
     "state-passed-on": "these histories are told as if every state were given before the view it belongs to",
     "state-of-later-A": "a journal is missing, a running check hears everything",
     "state-of-later-C": "a journal is missing, a running check hears everything",

@@ -1,6 +1,8 @@
 -- A member that waits for a state delivers messages that its program does not have yet.  The state that ends the wait
 -- has all of them, or skips them with a gap of its view.  Without a state the program goes on right behind the first
 -- state that was awaited, and a state that it gives on has at most that state and what was delivered and announced since.
+-- A state that replaces another one after a merge may lack messages that its taker has delivered: those that its giver
+-- announced as gaps since it took a state itself, or recorded as lacking in that one.  The taker records them, too.
 CREATE OR REPLACE TEMP TABLE finish AS
 WITH told AS (
     SELECT e.grp, e.life, e.index, e.kind, e.view, e.digest, i.index AS began
@@ -45,6 +47,38 @@ WITH had AS (
                                                AND h.index >= g.since AND h.index < g.began), 0)) AS more
     FROM gives g JOIN life_name n ON n.grp = g.grp AND n.address = g.entry.key
 )
+, taker AS (
+    SELECT f.grp, f.life, f.view, f.index, f.began, n.life AS giver, i.index AS given_at,
+           (SELECT min(g.index) FROM given g
+            WHERE g.grp = f.grp AND g.life = f.life AND g.index > f.done AND g.index <= f.began) AS since
+    FROM finish f JOIN event e USING (grp, life, index) JOIN life_name n ON n.grp = e.grp AND n.address = e.peer
+    JOIN installed i ON i.grp = f.grp AND i.life = n.life AND i.view = f.view
+    WHERE f.kind = 'state_set'
+), replaces AS (
+    SELECT t.*, coalesce((SELECT max(b.began) FROM finish b
+                          WHERE b.grp = t.grp AND b.life = t.giver AND b.began < t.given_at), -1) AS base
+    FROM taker t
+    WHERE t.since > (SELECT min(i.index) FROM installed i WHERE i.grp = t.grp AND i.life = t.life)
+      AND NOT EXISTS (FROM finish b WHERE b.grp = t.grp AND b.life = t.giver AND b.kind = 'state_lost'
+                                      AND b.began < t.given_at)
+), without AS (
+    SELECT r.grp, r.life, r.index, r.view, r.since, g.sender, unnest(range(g.first, g.first + g.count)) AS number
+    FROM replaces r JOIN event g ON g.grp = r.grp AND g.life = r.giver
+    WHERE (g.kind = 'gap' AND g.index > r.base AND g.index < r.given_at)
+       OR (g.kind = 'lack' AND g.reason = 'set'
+           AND g.view = (SELECT b.view FROM finish b WHERE b.grp = r.grp AND b.life = r.giver AND b.began = r.base))
+), silent AS (
+    SELECT DISTINCT w.grp, w.life, w.index
+    FROM without w JOIN delivered d ON d.grp = w.grp AND d.life = w.life AND d.sender = w.sender
+                                   AND d.number = w.number AND d.index < w.since
+    WHERE NOT EXISTS (FROM event e WHERE e.kind = 'lack' AND e.reason = 'set' AND e.grp = w.grp AND e.life = w.life
+                                     AND e.view = w.view AND e.sender = w.sender
+                                     AND w.number >= e.first AND w.number < e.first + e.count)
+)
+SELECT grp, CASE WHEN (grp, life, index) IN (SELECT (grp, life, index) FROM silent) THEN 'broken' ELSE 'kept' END
+       AS outcome
+FROM replaces
+UNION ALL
 SELECT w.grp,
        CASE WHEN w.kind = 'state_lost' AND list_sort(list_filter(map_entries(w.digest), lambda one: one.value <> 0))
                                         <> list_sort(list_filter(map_entries(w.awaited), lambda one: one.value <> 0))

@@ -1,9 +1,15 @@
-"""confirmed: a member that waits for one state after the other loses no message that it delivered meanwhile.
+"""confirmed: no message that a member delivered is lost in silence when it takes a state.
+
+A member that waits for one state after the other loses no message that it delivered meanwhile.
 
 It acknowledges the messages, so `until=` confirms them, and no program has them yet.  A state that it is given at last
 contains them.  If no state comes, its program gets all events behind the first of these states, and a state that it
 gives on has no more than these.  Journals do not show what a program gets: the record `state_lost` names the place at
 which it begins.
+
+A state that replaces another one, after a merge, can lack messages that its taker delivered before.  What a state lacks
+follows from the gaps of its giver, since the state that the giver took itself, and from the `lack` records of that one.
+The taker has `lack` records for all of these.
 """
 
 from typing import Final
@@ -24,10 +30,11 @@ _BROKEN: Final = f"({_ELSEWHERE} or coalesce(unlike, false))"
 
 
 def ends(tables: Tables) -> DataFrame:
-    """The ends of waits for two states or more: a state was set, or the program began without one.
+    """The ends of waits: a state was set, or the program began without one.
 
-    `at` is the index of the record, `since` and `until` those of the first and the last view with a state that did not
-    come before, `first` the digest of the first one, `following` the index of the next end.
+    `waits` is the number of states that were waited for, `at` the index of the record, `since` and `until` those of the
+    first and the last view with a state that did not come before, `first` the digest of the first one, `following` the
+    index of the next end.
     """
     begun = tables.views.where("digest is not null").selectExpr("life", "view", "index as begin", "digest as begun")
     told = tables.events.where("kind in ('state_set', 'state_lost')").selectExpr(
@@ -40,13 +47,12 @@ def ends(tables: Tables) -> DataFrame:
         f"coalesce(lead(at) {member}), {_FOR_EVER}) as following",
     )
     met = tables.gathered(known.join(begun.drop("view"), "life")).where("begin > before and begin <= until")
-    waits = met.groupBy("group", "profile", "history", "life", "view", "at", "kind", "until", "following").agg(
+    return met.groupBy("group", "profile", "history", "life", "view", "at", "kind", "until", "following").agg(
         F.first("digest").alias("digest"),
         F.min("begin").alias("since"),
         F.min_by("begun", "begin").alias("first"),
         F.count(F.lit(1)).alias("waits"),
     )
-    return waits.where("waits > 1").drop("waits")
 
 
 _FOR_EVER: Final = "9223372036854775807L"
@@ -54,7 +60,7 @@ _FOR_EVER: Final = "9223372036854775807L"
 
 def facts(tables: Tables) -> DataFrame:
     """One row per end of such a wait, and per state that was given after an end without a state."""
-    ended = ends(tables).selectExpr(*_OF, "since", "until", "digest", "first", "following")
+    ended = ends(tables).where("waits > 1").selectExpr(*_OF, "since", "until", "digest", "first", "following")
     lost = ended.where("kind = 'state_lost'").selectExpr("life", "at as lost_at", "since", "first", "following")
     begun = tables.views.selectExpr("life", "view", "index as until")
     gets = tables.events.where("kind = 'state_get'").selectExpr(
@@ -119,7 +125,10 @@ def exact(tables: Tables) -> DataFrame:
         "set a state up to message ", F.col("claimed"), ", and had delivered up to ", F.col("had"), " while it waited"
     )
     gives = words("gave a state up to message ", F.col("claimed"), ", and went on without a state up to ", F.col("had"))
-    return elsewhere.unionAll(
+    lost = untold(tables).where("low is not null")
+    took = words("set a state without messages ", F.col("low"), " to ", F.col("high"), ", and does not say so")
+    silent = findings(lost, took, view="view", member="life", other="giver", origin="sender", first="low")
+    return elsewhere.unionAll(silent).unionAll(
         findings(
             unlike,
             F.when(F.col("kind") == "state_set", lacks).otherwise(gives),
@@ -131,12 +140,80 @@ def exact(tables: Tables) -> DataFrame:
     )
 
 
+def _replaced(tables: Tables) -> DataFrame:
+    """One row per state that replaced another one, with its giver, the place where the giver gave it, and the state
+    that the giver took last before: its view and place.  A giver that went on without a state is left out."""
+    every = ends(tables)
+    first = tables.views.groupBy("life").agg(F.min("index").alias("first_index"))
+    peers = tables.events.where("kind = 'state_set'").selectExpr(
+        "life", "view", "index as at", f"{life_sql('peer')} as giver"
+    )
+    sets = tables.gathered(
+        every.where("kind = 'state_set'").drop("first", "digest").join(peers, ["life", "view", "at"])
+    )
+    sets = tables.gathered(sets.join(first, "life")).where("since > first_index")
+    given = tables.views.selectExpr("life as giver", "view", "index as given_at")
+    base = every.selectExpr("life as giver", "kind as how", "view as base", "until as base_at")
+    known = tables.gathered(sets.join(given, ["giver", "view"])).join(base, ["giver"], "left")
+    before = "base_at < given_at"
+    rows = known.groupBy("`group`", "profile", "history", "life", "view", "at", "since", "giver", "given_at").agg(
+        F.expr(f"coalesce(max(if({before}, base_at, null)), -1L)").alias("base_at"),
+        F.expr(f"max_by(base, if({before}, base_at, null))").alias("base"),
+        F.expr(f"coalesce(bool_or({before} and how = 'state_lost'), false)").alias("without"),
+    )
+    return rows.where("not without").drop("without")
+
+
+def untold(tables: Tables) -> DataFrame:
+    """One row per state that replaced another one; `sender`, `low`, `high`: the first messages that it lacks, that its
+    taker delivered before, and that no record of the taker names."""
+    sets = _replaced(tables)
+    gaps = tables.events.where("kind = 'gap'").selectExpr(
+        "life as giver", "index", "cast(null as bigint) as base", "sender", "first as low", "first + count - 1 as high"
+    )
+    said = tables.events.where("kind = 'lack' and reason = 'set'")
+    own = said.selectExpr(
+        "life as giver",
+        "cast(null as bigint) as index",
+        "view as base",
+        "sender",
+        "first as low",
+        "first + count - 1 as high",
+    )
+    keys = ("life", "view", "at")
+    lacked = tables.gathered(
+        sets.selectExpr(*keys, "since", "giver", "given_at", "base_at", "base as based").join(
+            tables.gathered(gaps.unionAll(own)), "giver"
+        )
+    ).where("(index > base_at and index < given_at) or base = based")
+    had = tables.streams.where("kind = 1").selectExpr("life", "sender", "begin", "last - messages + 1 as begun", "last")
+    lost = tables.gathered(lacked.join(had, ["life", "sender"])).where(
+        "begin < since and begun <= high and last >= low"
+    )
+    told = said.selectExpr("life", "view", "sender", "first as told", "first + count - 1 as till")
+    met = lost.select(*keys, "sender", "low", "high").distinct().join(told, ["life", "view", "sender"], "left")
+    silent = (
+        met.groupBy(*keys, "sender", "low", "high")
+        .agg(F.expr("bool_or(coalesce(told <= low and till >= high, false))").alias("named"))
+        .where("not named")
+    )
+    first = silent.groupBy(*keys).agg(
+        F.min("sender").alias("sender"),
+        F.min_by("low", "sender").alias("low"),
+        F.min_by("high", "sender").alias("high"),
+    )
+    return sets.select("`group`", "profile", "history", *keys, "giver").join(first, list(keys), "left")
+
+
 RULE = PromiseRule(
     "confirmed",
     VIRTUAL_SYNCHRONY,
     "views",
-    "no member waited for one state after the other",
-    counts=(Count(judged, judged="1", suspect=_BROKEN),),
+    "no member waited for one state after the other, and no state replaced another one",
+    counts=(
+        Count(judged, judged="1", suspect=_BROKEN),
+        Count(untold, judged="1", suspect="low is not null", needs=frozenset({"gap", "lack"})),
+    ),
     exact=exact,
     needs=frozenset({"state_set", "state_lost"}),
 )

@@ -36,7 +36,7 @@ PROMISES = {
     "merge-agreement": "When parts of a split group reach each other again, all members agree on the parts.",
     "merge-announced": "After a split, each member learns exactly which messages the member missed.",
     "state-cut": "A newcomer gets the state of one exact moment and every message after it.",
-    "confirmed": "A member that waits for a state loses no message that it has acknowledged meanwhile.",
+    "confirmed": "No message that a member has acknowledged is lost in silence when it is given a state.",
     "gap-announced": "No member skips a message without an announcement.",
     "epsilon": "The share of messages that a member misses stays under the promised bound.",
     "liveness": "After the last fault the group forms one list of members and delivers all messages in time.",
