@@ -347,3 +347,34 @@ def test_a_coroutine_function_and_a_profile_that_does_not_merge_are_refused() ->
     with pytest.raises(UsageError, match="merges no views"):
         Channel(None, profile="unicast", on_merge="primary")
     assert pygroups.Channel("store", on_merge="keep")
+
+
+def test_a_function_sees_that_a_side_began_without_the_state_of_the_group() -> None:
+    asked: list[Sequence[MergeSide]] = []
+
+    def choose(sides: Sequence[MergeSide]) -> MergeSide:
+        asked.append(sides)
+        return next(side for side in sides if side.whole)
+
+    async def story(group: Group) -> None:
+        stores = {name: Store(name) for name in "ABC"}
+        group.start("A", stores["A"].run(on_merge=choose))
+        await group.settled()
+        await stores["A"].put("old", "1")
+        stores["A"].gives.clear()
+        for name in "BC":
+            group.start(name, stores[name].run(on_merge=choose))
+        await asyncio.sleep(5)
+        group.partition(["A"], ["B", "C"])
+        await asyncio.sleep(20)
+        await stores["C"].put("new", "2")
+        stores["A"].gives.set()
+        await healed(group)
+        assert "lost" in stores["B"].log
+        whole = {"".join(member.name for member in side.members): side.whole for side in asked[-1]}
+        assert whole == {"A": True, "BC": False}
+        assert all(store.data == {"old": "1"} for store in stores.values())
+        gaps = [event for event in stores["B"].log if isinstance(event, Gap)]
+        assert [(gap.sender.name, gap.first, gap.count) for gap in gaps] == [("C", 1, 1)]
+
+    run(story)

@@ -559,6 +559,8 @@ def test_11_a_member_that_begins_without_a_state_lacks_all_of_before() -> None:
     group.give("B", "C", b"state")
     group.settle()
     assert lacks_of(group, "C") == [{Z: ((1, 3),)}]
+    assert group.layer("A").standing is True
+    assert group.layer("B").standing == group.layer("C").standing == "anew"
 
 
 def test_11_too_much_for_a_message_is_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,3 +164,26 @@ def test_a_state_lacks_what_an_earlier_merge_took_from_its_side(profile: str) ->
         merges(group)
         group.settles()
         assert replaced(group) == "AB"
+
+
+@BOTH
+def test_a_side_that_went_on_without_the_state_does_not_win(profile: str) -> None:
+    """B waits for the state of A, and is cut off from it.  B and C go on without it, and are primary."""
+    with scenario("A", profile=profile, on_merge="primary", **SPLIT) as group:
+        group["A"].sends(3)
+        group.after(0.3)
+        group.drop("StateData", src="A")
+        group.start("B")
+        group.start("C")
+        group.until(lambda: group["C"].view == ("A", "B", "C"), within=8)
+        group.cut("A", "B C")
+        group.until(lambda: group["B"].counters["state lost"] == 1 and group["C"].view == ("B", "C"), within=8)
+        group.after(1)
+        assert group["C"].primary
+        group["B"].sends(2)
+        group.after(0.5)
+        group.world.rules.clear()
+        mend(group)
+        merges(group)
+        group.settles()
+        assert replaced(group) == "BC"

@@ -18,12 +18,14 @@ FUNCTION: Final = "function"
 class MergeSide(msgspec.Struct, frozen=True):
     """One of the views that a merge joins: its id, the members that come from it, and its hint `primary`.
 
-    `members` are in the order of the addresses.
+    `members` are in the order of the addresses.  `whole` is False if the state of this side began without the group's
+    state, after a `StateLost`.
     """
 
     view: ViewId
     members: tuple[Address, ...]
     primary: bool
+    whole: bool = True
 
 
 Sides = tuple[MergeSide, ...]
@@ -33,11 +35,11 @@ Chooses = Callable[[Sides], MergeSide | None]
 
 def primary_side(sides: Sequence[MergeSide]) -> MergeSide:
     """The side of the newest primary view.  Among equals, and without a primary view: the largest side, and of equally
-    large ones the one with the lowest address."""
+    large ones the one with the lowest address.  A side that is not whole comes after all that are."""
 
-    def rank(side: MergeSide) -> tuple[bool, int, int, Address]:
+    def rank(side: MergeSide) -> tuple[bool, bool, int, int, Address]:
         number = side.view.number if side.primary else 0
-        return (not side.primary, -number, -len(side.members), min(side.members))
+        return (not side.whole, not side.primary, -number, -len(side.members), min(side.members))
 
     return min(sides, key=rank)
 

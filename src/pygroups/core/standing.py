@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -25,4 +25,11 @@ class WaitsForState(msgspec.Struct, frozen=True, array_like=True):
     failed: Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)] = ()
 
 
-Standing = WaitsForState | bool  # a member waits for the group's state, has it (True), or keeps no state (False)
+ANEW: Final = "anew"
+Standing = WaitsForState | bool | Literal["anew"]  # a member waits for the group's state, has it (True), keeps no state
+# (False), or has a state that began anew, at this member or another one, after the group's state was lost
+
+
+def has_state(standing: Standing | None) -> bool:
+    """Whether a member with this standing can give a state."""
+    return standing is True or standing == ANEW

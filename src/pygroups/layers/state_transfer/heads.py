@@ -22,6 +22,7 @@ class StateData(msgspec.Struct, array_like=True, tag=90):
     last: bool
     none: bool  # there is no state here
     lacks: OriginRanges | None = {}  # with the last part: what the state does not contain; None: too much for a head
+    anew: bool = False  # this state began without the state of the group, which was lost
 
 
 class StateAck(msgspec.Struct, array_like=True, tag=91):

@@ -16,7 +16,7 @@ from pygroups.core.events import Event, Excluded, Gap, Marks, Missing, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run, pack, unpack
-from pygroups.core.standing import Standing, WaitsForState
+from pygroups.core.standing import ANEW, Standing, WaitsForState, has_state
 from pygroups.core.state_events import (
     StateArrived,
     StateChunk,
@@ -48,6 +48,7 @@ class StateTransfer(Layer):
         "lacks",
         "marks",
         "members",
+        "own",
         "parts",
         "replaced",
         "standing",
@@ -92,6 +93,7 @@ class StateTransfer(Layer):
         self.members: tuple[Address, ...] = ()
         self.stateless: dict[Address, WaitsForState] = {}  # the members without a state, with the wait of each
         self.standing: Standing = False  # of this member
+        self.own: Standing = False  # the same, as long as the state that it waits for is not complete
         self.done: dict[Address, ViewId] = {}  # members that reported a state, perhaps before their view came here
         self.replaced: dict[Address, ViewId] = {}  # members whose state a merge replaced, and in which view
         self.given: dict[tuple[Address, ViewId], int] = {}  # parts for a joiner so far
@@ -140,7 +142,7 @@ class StateTransfer(Layer):
         key = (event.joiner, event.view)
         number = self.given.get(key, 0)
         self.given[key] = number + 1
-        head = StateData(event.view, number, event.last, event.none, told(event.lacks))
+        head = StateData(event.view, number, event.last, event.none, told(event.lacks), self.own == ANEW)
         body = pack([event.data])
         part = Run(self.env.me, event.joiner, (head,), self.env.me, number + 1, 0, 1, body)
         if self.begun.get(event.joiner) == event.view:
@@ -195,7 +197,7 @@ class StateTransfer(Layer):
         lacks = below(self.starts, head.lacks) if head.last and not head.none else {}
         self.above.append(StateArrived(head.view, run.src, data, head.last, head.none, lacks))
         if head.last:
-            self._done(self.members, head.view, keeps=self.env.keeps_state)
+            self._done(self.members, head.view, self._kept(ANEW if head.anew else True))
             if not head.none:
                 self.lacks, self.behind = self._with_those_behind(lacks), {}
 
@@ -245,10 +247,13 @@ class StateTransfer(Layer):
         self.below.append(ViewWanted())
         self._wait_for_provider()  # for that view
 
-    def _done(self, others: tuple[Address, ...], view: ViewId, *, keeps: bool) -> None:
-        """This member no longer waits for a state; if `keeps`, it has a state that it can give."""
+    def _kept(self, standing: Standing) -> Standing:
+        return standing if self.env.keeps_state else False
+
+    def _done(self, others: tuple[Address, ...], view: ViewId, standing: Standing) -> None:
+        """This member no longer waits for a state, and has this `standing`."""
         self._note_state(self.env.me, view)
-        self._stands(keeps)
+        self._stands(standing)
         self.wake = NEVER
         for member in others:
             if member != self.env.me:
@@ -300,7 +305,7 @@ class StateTransfer(Layer):
         if alone:
             self.env.count("state lost")
             self.above += [event, StateArrived(view.id, me, b"", last=True, none=True), *wanted]
-            self._done(self.members, view.id, keeps=found.begins == me and self.env.keeps_state)
+            self._done(self.members, view.id, self._kept(self._alone(before)) if found.begins == me else False)
         else:
             self.above += [*wanted, event]
             self._begin_to_wait(event, before)
@@ -309,6 +314,12 @@ class StateTransfer(Layer):
         self.replaced = {member: merged for member, merged in self.replaced.items() if member in view.members}
         self.begun = {one: begun for one, begun in self.begun.items() if one in view.members or begun > view.id}
         self.failed = {member: None for member in self.failed if member in view.members}
+
+    def _alone(self, before: WaitsForState | None) -> Standing:
+        """The standing of a member that begins because no other one has a state."""
+        if has_state(self.own):
+            return self.own  # the state of the winner of a merge was lost, and not its own one
+        return True if before is None else ANEW
 
     def _skip(self, event: NewView) -> None:
         """Note the gaps of `event`: those of the state that this member has, and of the state that it waits for."""
@@ -355,7 +366,7 @@ class StateTransfer(Layer):
         me = self.env.me
         waits = self.stateless.get(me)
         if me in self.done and isinstance(event.standings.get(me), WaitsForState):
-            self._done(event.joined, self.done[me], keeps=self.env.keeps_state)  # the state came after the answer
+            self._done(event.joined, self.done[me], self.own)  # the state came after the answer
         elif waits is None:
             self.wake = NEVER
         elif waits.provider is None:
@@ -395,6 +406,8 @@ class StateTransfer(Layer):
 
     def _stands(self, standing: Standing) -> None:
         self.standing = standing
+        if not isinstance(standing, WaitsForState):
+            self.own = standing
         self.below.append(StateStanding(standing))  # the next view change asks gms for it
 
     def gauges(self) -> dict[str, int]:

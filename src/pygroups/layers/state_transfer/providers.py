@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pygroups.core.address import Address
-from pygroups.core.standing import Standing, WaitsForState
+from pygroups.core.standing import Standing, WaitsForState, has_state
 from pygroups.core.view import ViewId
 
 
@@ -29,8 +29,8 @@ def providers(view: ViewId, members: Sequence[Address], standings: Mapping[Addre
     `standings` has each member's answer to the view change.  A member that waited for a state then may have one now.
     While there is another such member, no member begins without a state: the next view shows whether it has one.
     """
-    holders = [member for member in members if standings.get(member) is True]
-    needy = [member for member in members if not isinstance(standings.get(member), bool)]
+    holders = [member for member in members if has_state(standings.get(member))]
+    needy = [member for member in members if isinstance(standings.get(member), WaitsForState | None)]
     if needy and not holders and not _may_have_one(needy[1:], standings):
         begins = needy.pop(0)
         return Providers({m: _goes_on(standings.get(m), members) or WaitsForState(begins, view) for m in needy}, begins)

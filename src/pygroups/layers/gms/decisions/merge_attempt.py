@@ -14,7 +14,7 @@ from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.merge_events import MergeWanted
 from pygroups.core.merge_side import Chooses, MergeSide
-from pygroups.core.standing import WaitsForState
+from pygroups.core.standing import ANEW, WaitsForState, has_state
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from ...streams.gaps import lacks_of
@@ -107,7 +107,7 @@ def winner(sides: Sides, answers: Mapping[Address, CollectAck], chooses: Chooses
     if chooses is None:
         return None
     standings = [[answers[member].standing for member in going] for _, going in sides]
-    able = [index for index, side in enumerate(standings) if True in side]
+    able = [index for index, side in enumerate(standings) if any(map(has_state, side))]
     if not able and not any(isinstance(standing, WaitsForState) for side in standings for standing in side):
         able = list(range(len(sides)))
     if len(able) < 2:
@@ -118,7 +118,9 @@ def winner(sides: Sides, answers: Mapping[Address, CollectAck], chooses: Chooses
 
 
 def _offered(view: AgreedView, going: tuple[Address, ...], answers: Mapping[Address, CollectAck]) -> MergeSide:
-    return MergeSide(view.id, tuple(sorted(going)), answers[going[0]].primary)
+    standings = [answers[member].standing for member in going]
+    whole = True in standings or ANEW not in standings
+    return MergeSide(view.id, tuple(sorted(going)), answers[going[0]].primary, whole)
 
 
 def merged(
