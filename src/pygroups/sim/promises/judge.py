@@ -77,9 +77,7 @@ class Judge:
         self._vouched = _hearers(checks, "vouched")
         self.counters = {"messages": 0, "deliveries": 0, "views": 0}
         self.senders: dict[Address, None] = {}
-        self.alone = any(
-            isinstance(check, SettledAlone) for check in checks
-        )  # without a group unicasts are the messages
+        self.alone = any(isinstance(one, SettledAlone) for one in checks)  # without a group unicasts are the messages
         self.heard: dict[Address, int] = {}  # per origin, the first number that no member has delivered
 
     def of(self, name: str) -> Judge:
