@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.captured import AnalysisException as SparkRefusal
-from pyspark.errors.exceptions.captured import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, Not, StringStartsWith
 from pyspark.sql.types import StructType
@@ -434,16 +433,6 @@ def test_a_python_without_pygroups_is_named(journals: Path) -> None:
 
 def test_without_a_path_it_says_so() -> None:
     assert "give the folder of the journals" in refused(lambda: GroupsDataSource({}).reader(RECORDS))
-
-
-@slow
-def test_a_stream_is_refused_in_a_sentence(spark: SparkSession, journals: Path) -> None:
-    stream = spark.readStream.format("pygroups").load(str(journals / "one"))
-    with pytest.raises(StreamingQueryException) as caught:
-        stream.writeStream.format("noop").start().awaitTermination(60)
-    text = str(caught.value).partition("=== Streaming Query ===")[0]
-    assert "journals can be read in batches only so far: use spark.read, not spark.readStream" in text
-    assert "Traceback" not in text
 
 
 @slow

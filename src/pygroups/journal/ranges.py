@@ -7,9 +7,10 @@ ranges of a segment together give the same rows and damage as the segment.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from .frames import Frame, Header, frame_end, frames_of, walk
+from . import scan
+from .frames import Damage, Frame, Header, frame_end, frames_of, walk
 from .reader import HISTORY_AT, Range, Segment
 from .schema import FRAME_HEAD_BYTES, PREAMBLE
 
@@ -70,6 +71,42 @@ def _borders(data: bytes, at: int, most: int, history: str | None) -> Iterator[t
                 history = _history_in(frame.records, history) if isinstance(frame, Frame) else history
             view = data.find(_VIEW, behind)
         at = behind
+
+
+class Reached(NamedTuple):
+    """A place between two frames of a segment, and the history id there."""
+
+    end: int
+    history: str | None = None
+
+
+def grown(segment: Segment, start: Reached, most: int | None = None) -> Reached:
+    """The place up to which a segment can be read that its writer may still append to; `start` was reached before.
+
+    A frame at the end that is not whole yet stays for later, unless a next segment follows.  With `most` the place is
+    at most that many bytes behind `start`, or one frame.  Raises OSError if the file cannot be read.
+    """
+    end, history = start
+    if end == 0:
+        header, end = scan.header_of(segment.path)
+        if not isinstance(header, Header):
+            return Reached(segment.size) if segment.following else start
+        history = _history_in(header.in_force, None)
+    first, limit = end, segment.size if most is None else start.end + most
+    for window in scan.scan(segment.path, end, segment.size):
+        if isinstance(window, Damage):
+            continue
+        stops = window.stops[: max(1, int((window.stops + window.offset <= limit).sum()))]
+        if end > first and window.offset + stops[0] > limit:
+            return Reached(end, history)
+        data = bytes(window.data[: stops[-1]])
+        if _VIEW in data:
+            for frame in frames_of(data):
+                history = _history_in(frame.records, history) if isinstance(frame, Frame) else history
+        end = window.offset + int(stops[-1])
+        if len(stops) < len(window.stops):
+            return Reached(end, history)
+    return Reached(segment.size if segment.following else end, history)
 
 
 def _history_in(records: Sequence[Any], history: str | None) -> str | None:

@@ -290,8 +290,7 @@ class _RangeReader:
             pattern = naming(sorted(self.kinds | {"view"} if history else self.kinds))
         with Path(self.segment.path).open("rb") as file:
             file.seek(self.range.begin)
-            whole = self.range.begin == 0 and self.range.end == self.segment.size
-            data = file.read() if whole else file.read(self.range.end - self.range.begin)
+            data = file.read(self.range.end - self.range.begin)  # and not what its member has appended since
         return walk(data, pattern) if self.range.begin == 0 else frames_of(data, pattern)
 
     def _begin(self, header: Header) -> None:

@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from pygroups.journal.reader import NotAJournal
 from pygroups.pipeline.source_reader import reader_of
 from pygroups.pipeline.source_request import Request, WrongRequest, request_of
+from pygroups.pipeline.source_stream import JournalsStream
 
-_NO_STREAMS: Final = "journals can be read in batches only so far: use spark.read, not spark.readStream"
 _NOT_FOUND: Final = "DATA_SOURCE_NOT_FOUND"
 _WITHOUT_PYGROUPS: Final = (
     "the Python that Spark runs does not have pygroups: stop Spark, set PYSPARK_PYTHON={python} in the environment, "
@@ -81,27 +83,45 @@ class GroupsDataSource(DataSource):
             return reader_of(request, request.segments(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return _NoStream()
+        return _Refusing(self, schema)
 
     def _request(self) -> Request:
         return request_of(dict(self.options))
 
 
-class _NoStream(DataSourceStreamReader):
-    """Refuses at the first call: Spark loses an error that is raised before it has a reader."""
+class _Refusing(DataSourceStreamReader):
+    """A stream whose errors are sentences.  Spark asks it for offsets and partitions before a task runs."""
+
+    def __init__(self, source: GroupsDataSource, schema: StructType) -> None:
+        self._source, self._schema = source, schema
+        self._made: JournalsStream | None = None
+
+    def _stream(self) -> JournalsStream:
+        """Made at the first call: Spark loses an error that is raised before it has a reader."""
+        if self._made is None:
+            request = self._source._request()
+            request.check(self._schema)
+            self._made = JournalsStream(request, self._schema)
+        return self._made
 
     def initialOffset(self) -> dict[str, Any]:
         with _refusing():
-            raise WrongRequest(_NO_STREAMS)
+            return self._stream().initialOffset()
 
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-        return self.initialOffset()
+    def getDefaultReadLimit(self) -> ReadLimit:
+        with _refusing():
+            return self._stream().getDefaultReadLimit()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        with _refusing():
+            return self._stream().latestOffset(start, limit)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return []
+        with _refusing():
+            return self._stream().partitions(start, end)
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        return iter(())
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._stream().read(partition)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ TABLES: Final[dict[str, StructType]] = {
     "manifest": MANIFEST,
 }
 _COLUMNS_SHOWN: Final = 12
-_OPTIONS: Final = ("path", "paths", "table", "partitions")
+_OPTIONS: Final = ("path", "paths", "table", "partitions", "maxbytespertrigger", "failondataloss")  # in lower case
+_OF_STREAMS: Final = {"maxbytespertrigger": "maxBytesPerTrigger", "failondataloss": "failOnDataLoss"}
 _OF_A_CATALOG: Final = "provider"  # Spark passes it of a table, and with it all that its catalog knows
 _NO_TABLES: Final = (
     "Spark passes no options when it reads a table of its catalog, so the folder of the journals would be lost: use "
@@ -41,11 +42,17 @@ class WrongRequest(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """A table of the journals in `paths`; `partitions` is the number of tasks that was asked for, 0 for none."""
+    """A table of the journals in `paths`; `partitions` is the number of tasks that was asked for, 0 for none.
+
+    Of streams: at most `bytes_per_trigger` bytes in a batch, 0 for all; and whether a stream fails when records were
+    removed that it has not read.
+    """
 
     table: str
     paths: list[str]
     partitions: int
+    bytes_per_trigger: int = 0
+    fails_on_loss: bool = True
 
     def segments(self) -> list[Segment]:
         """The files to read. Raises NotAJournal for a path or a pattern without journals."""
@@ -104,7 +111,13 @@ def request_of(options: Mapping[str, str], paths: Sequence[str] | None = None) -
     told = options.get("partitions", "0")
     if not (told.isascii() and told.isdigit()):
         raise WrongRequest(f"option 'partitions' must be a whole number of tasks, and not {told!r}")
-    return Request(table, list(paths), int(told))
+    given = {name.lower(): value for name, value in options.items()}
+    most, fails = given.get("maxbytespertrigger", "0"), given.get("failondataloss", "true").lower()
+    if not (most.isascii() and most.isdigit()):
+        raise WrongRequest(f"option 'maxBytesPerTrigger' must be a whole number of bytes, and not {most!r}")
+    if fails not in ("true", "false"):
+        raise WrongRequest(f"option 'failOnDataLoss' must be true or false, and not {fails!r}")
+    return Request(table, list(paths), int(told), int(most), fails == "true")
 
 
 def _check_options(options: Mapping[str, str]) -> None:
@@ -115,8 +128,11 @@ def _check_options(options: Mapping[str, str]) -> None:
     for name in names:
         if name not in _OPTIONS:
             near = get_close_matches(name, _OPTIONS, 1)
-            meant = f"did you mean {near[0]!r}? " if near else ""
-            raise WrongRequest(f"option {name!r} is not known: {meant}the options are path, table and partitions")
+            meant = f"did you mean {_OF_STREAMS.get(near[0], near[0])!r}? " if near else ""
+            raise WrongRequest(
+                f"option {name!r} is not known: {meant}the options are path, table and partitions, and of streams "
+                f"{' and '.join(_OF_STREAMS.values())}"
+            )
 
 
 def _folders(path: str) -> list[str]:
