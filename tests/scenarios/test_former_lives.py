@@ -243,6 +243,65 @@ def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
         group.settles()
 
 
+@pytest.mark.parametrize("learns", ["", "C", "D"])
+@BOTH
+def test_two_joiners_that_never_learned_their_view_live(profile: str, learns: str) -> None:
+    """A and B install a view with C and D, and both end before these have it.  They are back: C gives up its place,
+    and then D does.  If the installation arrives late at one of them before that, both go on in that history."""
+    with scenario("A B C D", profile=majority(profile, 4), formed=False, **KEPT) as group:
+        group.start("A B C")
+        goes_on(group, "A B C")
+        crashed(group, "C")
+        goes_on(group, "A B")
+        sent = {name: group.watch("Install", dest=name) for name in "CD"}
+        group.drop("Install", dest="C D")
+        group.start("C D")
+        group.until(lambda: all({"C", "D"} <= {*group[name].view} for name in "AB"), SOON, step=0.0001)
+        group.until(lambda: sent["C"].hits and sent["D"].hits, SOON, step=0.0001)
+        history = history_of(group, "A")
+        crashed(group, "A B")
+        group.world.rules.clear()
+        if learns:
+            group.again(sent[learns].hits[0])
+        group.start("A B")
+        group.after(SOON)
+        for name in "ABCD":
+            if group[name].ended:
+                group.start(name)
+        goes_on(group, "A B C D", 40)
+        assert learns or (group["C"].ended == group["D"].ended == "" and history_of(group, "C") != history)
+        group.settles()
+
+
+@BOTH
+def test_one_that_gave_up_its_place_ends_when_a_living_member_has_the_view(profile: str) -> None:
+    """As before, and D does not hear that C gave up its place.  The installation arrives late at D, which goes on."""
+    with scenario("A B C D", profile=majority(profile, 4), formed=False, **KEPT) as group:
+        group.start("A B")
+        group.start("C")
+        goes_on(group, "A B C")
+        crashed(group, "C")
+        goes_on(group, "A B")
+        sent = group.watch("Install", dest="D")
+        group.drop("Install", dest="C D")
+        group.start("C D")
+        group.until(lambda: all({"C", "D"} <= {*group[name].view} for name in "AB") and sent.hits, SOON, step=0.0001)
+        history = history_of(group, "A")
+        crashed(group, "A B")
+        group.world.rules.clear()
+        group.start("A B")
+        group.until(lambda: group["C"].counters["places given up in a former group"], SOON, step=0.0001)
+        group.drop("Formerly", dest="D")
+        group.again(sent.hits[0])
+        group.until(lambda: group["D"].view, SOON)
+        group.world.rules.clear()
+        group.until(lambda: group["C"].ended == "excluded", SOON)
+        group.start("C")
+        goes_on(group, "A B C D", 40)
+        assert history_of(group, "D") == history
+        group.settles()
+
+
 @BOTH
 def test_what_an_ended_process_told_of_a_folder_is_passed_on(profile: str) -> None:
     """All end.  A and C are back, and C tells that its former life has ended.  Then C ends again, and its folder is

@@ -114,7 +114,10 @@ class PrimaryGms(Gms):
     def on_install(self, src: Address, head: Install) -> None:
         first = proposal_of(head.difference, None) if self.view is None else None
         if first is not None and self.rebirth.is_given_up(first.view):
-            self.env.drop("installation of a group that has ended")
+            if self.rebirth.lives_on(src) and self.phase is Phase.JOINING:
+                self.left("excluded", f"{src} has a view in which this process gave up its place")
+            else:
+                self.env.drop("installation of a group that has ended")
         elif self._take_first(first):
             self.tell(src, InstallAck(head.difference.id))
         else:

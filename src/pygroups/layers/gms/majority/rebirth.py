@@ -7,7 +7,8 @@ group might live.  So the processes tell each other what their folders show, and
 
 A process without a view may itself be named in the last view: all members that installed it ended before they sent the
 view on.  If no other member is missing, the process gives up its place in the former group, and enters no view of the
-former history any more.  For the others that is as good as its end.
+former history any more.  For the others that is as good as its end.  If the other missing members live without a view,
+too, the first of them by address does so first.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class Rebirth:
 
     tables: ClassVar[Tables] = {
         "alive": "members_max",
+        "found_members": "found",
         "given_up": "members_max",
         "heard": "members_max",
         "told": NAMED_MAX,
@@ -99,6 +101,7 @@ class Rebirth:
         self.vouched: dict[Address, None] = {}
         self.alive: dict[Address, int] = {}  # members of a former view, and when they were heard or found last
         self.given_up: dict[str, None] = {}  # the histories in which this process has no place any more
+        self.found_members: dict[Address, None] = {}  # the members that discovery named last
         self.told: list[Address] | None = None  # the missing members of the last `Blocked`
 
     def missing(self) -> list[Address]:
@@ -110,9 +113,10 @@ class Rebirth:
         return view.history in self.given_up
 
     def _give_up(self) -> None:
-        """Give up this process's place in the former group if no other member of that group is missing."""
-        me = self.env.me
-        if self.missing() != [me]:
+        """Give up this process's place in the former group, if it is the first of the missing members, and the others
+        live and have told that they have no view."""
+        me, missing = self.env.me, self.missing()
+        if missing[:1] != [me] or not all(self._seeks(one) for one in missing[1:]):
             return
         self.env.count("places given up in a former group")
         for one in self.heard.values():
@@ -120,6 +124,14 @@ class Rebirth:
             for view in (one.view, None if next_one is None else next_one.view):
                 if view is not None and me in view.members and len(self.given_up) < MEMBERS_MAX:
                     self.given_up[view.history] = None
+
+    def _seeks(self, member: Address) -> bool:
+        """Whether `member` lives and looks for the group, as far as known."""
+        return member in self.heard and member not in self.found_members and self.is_alive(member)
+
+    def lives_on(self, member: Address) -> bool:
+        """Whether `member` may live, as far as the folders show."""
+        return not any(member in one.ended for one in self._shown())
 
     def have_ended(self, members: Iterable[Address]) -> bool:
         """Whether all of these members have ended for certain, and no member of a former group may still live."""
@@ -136,7 +148,8 @@ class Rebirth:
         life, vouched = self.env.former, tuple(self.vouched)
         gone = (self.env.me,) if self.given_up else ()
         if life is None:
-            return Formerly(gone, None, None, asks, vouched) if vouched or gone else None
+            named = self.env.me in missing(self.heard.values(), ())  # the others wait for it: it has no view
+            return Formerly(gone, None, None, asks, vouched) if vouched or gone or named else None
         shown = Formerly((*life.ended, *gone), life.view, difference_in(life.accepted), asks, vouched)
         shown = newest(shown, self.heard.values())
         told = {member: None for one in self.heard.values() for member in one.ended}
@@ -167,6 +180,7 @@ class Rebirth:
     def found(self, event: Found) -> Found:
         """Ask the other processes without a view.  Returns the answer of discovery, without a permission to found the
         group as long as a member of the former group may live."""
+        self.found_members = dict.fromkeys(event.members)
         self._tell(event.seekers, asks=True)
         self.hears(event.members)
         if event.members or not self.missing():
@@ -207,4 +221,4 @@ class Rebirth:
         """This process has a view."""
         if self.told:
             self.membership.above.append(Unblocked())
-        self.told, self.heard, self.alive = None, {}, {}
+        self.told, self.heard, self.alive, self.found_members = None, {}, {}, {}
