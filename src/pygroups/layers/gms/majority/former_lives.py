@@ -110,7 +110,7 @@ class Speaker:
         """A member asks the former incarnation."""
         life = self.life
         if life is not None and life.view is None and isinstance(head, Install):
-            self._was_named(src, life, head)
+            self._learn_of_view(src, life, head)
         elif life is None or life.view is None:
             self.env.drop("question to a former incarnation that is in no view any more")
         elif isinstance(head, Stuck):
@@ -162,7 +162,7 @@ class Speaker:
         elif proposal.view.id == life.view.id:
             self._say(src, InstallAck(proposal.view.id))
 
-    def _was_named(self, src: Address, life: FormerLife, head: Install) -> None:
+    def _learn_of_view(self, src: Address, life: FormerLife, head: Install) -> None:
         """A view names the former incarnation, which ended before it learned that."""
         proposal = proposal_of(head.difference, None)
         if proposal is None or life.address not in proposal.view.members:
