@@ -42,6 +42,7 @@ LARGE: Final = (
     _case("C joins, A sends", "AB", A="send"),
     _case("C joins, B sends", "AB", B="send"),
     _case("C joins, B sends, A leaves", "AB", A="leave", B="send"),
+    _case("A sends, C sends, a broadcast is lost", "ABC", loses="Bcast", may_crash="A", A="send", C="send"),
 )
 """A long count searches a part of these.  "C joins, A leaves" takes some minutes."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -296,3 +298,9 @@ def test_impossible_ids_are_dropped(head: object) -> None:
     total.up(Run(A, None, (head,), A, 1, 0, 1, pack([b"x"])))
     assert not handed_up(total)
     assert sum(total.env.drops.values()) == 1
+
+
+@pytest.mark.parametrize("head", Total.heads, ids=lambda head: head.__name__)
+def test_each_head_of_the_design_note_is_sent_in_a_conversation(head: type) -> None:
+    conversations = [file.read_text() for file in (Path(__file__).parent / "text" / "total").glob("*.txt")]
+    assert any(re.search(rf"^  sent .*\b{head.__name__}\b", text, re.MULTILINE) for text in conversations)
