@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.sim import Weather, scenario
+from pygroups.sim.scenarios.group import ScenarioGroup
 
 QUICK = {
     "heartbeat": 100 * MILLISECOND,
@@ -83,3 +89,56 @@ def test_GS7_a_joiner_that_cannot_be_reached_changes_no_view() -> None:
         assert group["A"].view_id == before
         group.heal()
         group.until(lambda: set(group["A"].view) == set("ABCD"), 20)
+
+
+@pytest.mark.slow
+def test_members_that_were_cut_off_come_back_although_links_lose_frames() -> None:
+    """With 50 members and a loss of 10 %, at each moment some pair has not heard each other lately."""
+    with _large_group(seed=1) as (group, names):
+        cut_off, crashed = names[2:7], names[7:17]
+        for name in cut_off:
+            group.cut(name, " ".join([other for other in names if other != name]))
+        for name in crashed:
+            group.crash(name)
+            group.after(0.3)
+        group.after(20)
+        assert set(cut_off).isdisjoint(group["M00"].view)
+        group.heal()
+        left = [name for name in names if name not in crashed]
+        group.until(lambda: all(set(group[name].view) == set(left) for name in left), 30, 0.1)
+
+
+def test_paused_members_are_admitted_again_without_a_merge() -> None:
+    with _large_group(members=24) as (group, names):
+        paused = names[2:5]
+        for name in paused:
+            group.pause(name)
+        group.after(20)
+        assert set(paused).isdisjoint(group["M00"].view)
+        for name in paused:
+            group.resume(name)
+        group.until(lambda: all(set(group[name].view) == set(names) for name in names), 3, 0.1)
+        assert sum([group[name].counters["merges begun"] for name in names]) == 0
+
+
+def test_a_member_that_the_others_left_out_is_admitted_again_without_a_merge() -> None:
+    """It hears that most of its view went on without it, although it was not paused."""
+    with _large_group(members=24) as (group, names):
+        group.cut("M02", " ".join([name for name in names if name != "M02"]), way="out")
+        group.until(lambda: "M02" not in group["M00"].view, 20, 0.1)
+        group.after(2)
+        assert len(group["M02"].view) == 24
+        group.mend("M02", " ".join([name for name in names if name != "M02"]))
+        group.until(lambda: all(set(group[name].view) == set(names) for name in names), 2, 0.1)
+        assert sum([group[name].counters["merges begun"] for name in names]) == 0
+
+
+@contextmanager
+def _large_group(members: int = 50, seed: int = 1) -> Iterator[tuple[ScenarioGroup, list[str]]]:
+    """Members with the default settings, all in one view, in a network that loses a tenth of the frames."""
+    names = [f"M{number:02}" for number in range(members)]
+    loses = Weather(delay=200, jitter=200, loss=0.1)
+    with scenario(" ".join(names), profile="gossip", weather=loses, formed=False, seed=seed) as group:
+        group.start(" ".join(names))
+        group.until(lambda: all(len(group[name].view) == members for name in names), 60, 0.1)
+        yield group, names

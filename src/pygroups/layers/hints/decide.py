@@ -51,6 +51,11 @@ def is_primary(before: Sequence[Address], members: Collection[Address]) -> bool:
     return 2 * len(stay) > len(before) or (2 * len(stay) == len(before) and before[0] in stay)
 
 
+def went_on(old: AgreedView, new: AgreedView) -> bool:
+    """Whether more than half of the members of `old` are in `new`, so that `new` is no other side of a split."""
+    return 2 * sum([member in new.members for member in old.members]) > len(old.members)
+
+
 def union(id: ViewId, sides: Sequence[Side]) -> AgreedView:
     """The view of all members of a merge, in the order of their addresses."""
     found = {member: (view.contact(member), view.joined(member)) for view, here in sides for member in here}

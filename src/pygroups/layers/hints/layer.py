@@ -28,6 +28,7 @@ from . import decide
 from .heads import HEADS, Accuse, Announce, Bye, LeaveReq, ViewReq, Whole
 from .joining import Search
 from .leading import Changes
+from .returning import Return
 
 
 class Phase(Enum):
@@ -50,6 +51,7 @@ class Hints(Layer):
         "leaving",
         "phase",
         "primary",
+        "returning",
         "search",
         "suspects",
         "tell_at",
@@ -86,6 +88,7 @@ class Hints(Layer):
         self.later: tuple[ViewId, Address, int] | None = None  # a later view, a member of it, and when to ask for it
         self.search = Search(self)
         self.changes = Changes(self)
+        self.returning = Return(self)
 
     @property
     def current(self) -> AgreedView:
@@ -133,6 +136,8 @@ class Hints(Layer):
             self.env.drop("view without this member")
             if self.leaving:
                 self._left("left", "")
+            elif self.view is not None and view.id > self.view.id and decide.went_on(self.view, view):
+                self.returning.begin()
         elif self.view is None or view.id > self.view.id:
             self._install(view, primary=primary, sides=sides)
         else:
@@ -238,6 +243,8 @@ class Hints(Layer):
         if sides is None:
             self.env.drop("impossible view")
         else:
+            if self.env.me in head.view.members:
+                self.returning.answered()
             self._take(head.view, primary=head.primary, sides=sides)
 
     def on_refuse(self, src: Address, head: Refuse) -> None:
@@ -260,6 +267,8 @@ class Hints(Layer):
             detail = difference(self.env.fingerprint, head.fingerprint)
             self.tell(joiner, Refuse(OTHER_SETTINGS, detail[:DETAIL_MAX]))
             self.above.append(JoinRefused(joiner, detail))
+        elif self.returning.asks:
+            self.env.drop("request to a member after a pause")
         elif joiner in self.current.members:
             self.tell(joiner, Whole(self.current, self.primary))
         elif leader == self.env.me:
@@ -392,6 +401,11 @@ class Hints(Layer):
 
     # -- time
 
+    def after_pause(self) -> None:
+        if self.phase is Phase.MEMBER:
+            self.returning.begin()
+            self.wake_at(self.env.now)
+
     def timer(self) -> None:
         self.wake = NEVER
         if self.phase is Phase.JOINING:
@@ -403,6 +417,7 @@ class Hints(Layer):
         elif self.phase is Phase.MEMBER:
             self.changes.look()
             self._ask_for_a_later_view()
+            self.returning.ask(self.current.members)
             if self.tell_at <= self.env.now:
                 self._tell_the_leader()
         self._work()
@@ -416,7 +431,7 @@ class Hints(Layer):
         if self.phase is Phase.MEMBER:
             asks = NEVER if self.later is None else self.later[2]
             due = self.changes.due() if self.leads() else min(self.changes.accused.values(), default=NEVER)
-            self.wake = max(self.env.now + 1, min(self.tell_at, asks, due))
+            self.wake = max(self.env.now + 1, min(self.tell_at, asks, due, self.returning.ask_at))
 
     def gauges(self) -> dict[str, int]:
         return {"changes": len(self.changes.joiners) + len(self.changes.leavers) + len(self.changes.ended)}

@@ -18,6 +18,7 @@ from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.merge_events import MergeFailed, MergeWanted, Occupied, Replaced, Reserved, RoundTrips
 from pygroups.core.run import Run
+from pygroups.core.services import GOSSIP
 from pygroups.core.suspicion_events import HeartbeatOf, LifeOver, Suspect, Unsuspect
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, MergeId, ViewId
@@ -82,6 +83,7 @@ class Merge2(Layer):
         "reserved_until",
         "round",
         "tick_at",
+        "union",
         "waits_since",
     )
 
@@ -99,6 +101,8 @@ class Merge2(Layer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.finding = ViewSearch(self)
+        self.union = GOSSIP in env.services  # views are hints: a merge announces their union, and no pair must hear
+        # each other but the leader and every other process
         self.occupied = Occupied(True, 0)
         self.tick_at = NEVER
         self.led_since: int | None = None  # since when this member has been the leader of a merge
@@ -205,7 +209,10 @@ class Merge2(Layer):
     def _decide(self, round: Round) -> None:
         """Decide on the merge: all processes have answered, or the time for their answers is over."""
         self.round, self.cancelled = None, round
-        round.answers[self.env.me] = rules.MergeAnswer(self.finding.current, self.finding.hears(round.contacts))
+        hears = self.finding.hears(round.contacts)
+        if self.union:
+            hears |= {peer: None for peer, answer in round.answers.items() if answer is not None}
+        round.answers[self.env.me] = rules.MergeAnswer(self.finding.current, hears)
         for older, newer in rules.replaced(round.answers).items():
             self._tell_replaced(older, GiveWay(round.merge, newer))
         sides = rules.take_part(self.env.me, round.answers, round.changing)
@@ -299,8 +306,9 @@ class Merge2(Layer):
         """Answer when all processes in the request have been heard, or when the time for their answers is over."""
         self.finding.learn_views(head.views)
         self._reserve(head.merge, head.round_trip)
-        self.requested, self.answer_at = head, self.env.now + self._pace(head.round_trip)
-        self.finding.ask(self.finding.unheard(contacts_of(head.views)))
+        self.requested, self.answer_at = head, self.env.now + (0 if self.union else self._pace(head.round_trip))
+        if not self.union:
+            self.finding.ask(self.finding.unheard(contacts_of(head.views)))
         self._answer_if_all_heard()
 
     def _refuses(self, merge: MergeId) -> bool:
@@ -320,13 +328,19 @@ class Merge2(Layer):
         peers, mine = contacts_of(requested.views), self.finding.current
         if self.env.now >= self.answer_at or not self.finding.unheard(peers):
             self.requested, self.answer_at = None, NEVER
-            hears = tuple(self.finding.hears(peers))
+            hears = (*self.finding.here(), *self._others(peers))
             changes = self._changes()
             named = any(view.id == mine.id for view in requested.views)
             id = mine.id if named and not changes else None
             view = None if named or changes else mine
             answer = MergeRsp(requested.merge, id, view, self.occupied.highest, hears, changes)
             self.tell(requested.merge.leader, answer)
+
+    def _others(self, peers: Iterable[Address]) -> Iterable[Address]:
+        """Those of `peers` in other views with which this member can share a view, as far as it knows."""
+        if self.union:
+            return [peer for peer in peers if peer not in self.finding.suspects]
+        return [peer for peer in peers if peer in self.finding.sightings]
 
     def _reserve(self, merge: MergeId | None, round_trip: int = 0) -> None:
         lasts = max(RESERVED_FOR * self._pace(round_trip), 2 * self.env.config.flush_timeout)

@@ -72,7 +72,7 @@ CHECKS: Final[tuple[tuple[frozenset[str], Callable[[Made], Check]], ...]] = (
     (frozenset(), lambda made: made.messages),
     (frozenset({GOSSIP}), lambda made: FewMissed(made.messages)),
     (VS | {MERGING}, lambda made: MergedViews(made.messages)),
-    (VS | {MERGING}, lambda made: MergesInTime()),
+    (frozenset({MERGING}), lambda made: MergesInTime()),
     (frozenset({PRIMARY}), lambda made: Chain()),
     (frozenset({TOTAL}), lambda made: OneOrder()),
     (frozenset({TOTAL}), lambda made: Causal(made.messages)),
