@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +25,9 @@ from pygroups.drivers.udp.datagrams import (
     UNFINISHED_BYTES,
     UNFINISHED_MAX,
     UNFINISHED_TIME,
+    FrameId,
     Joiner,
+    Unfinished,
     is_frame,
     sender_of,
     split,
@@ -182,3 +186,33 @@ def test_a_full_run_fits_one_datagram(profile: str) -> None:
         for each in codec.encode(me, dest, runs):
             assert len(each) <= config.datagram
             assert split(each, config.datagram) == [each]
+
+
+class Counted(dict[FrameId, Unfinished]):
+    """Counts the frames that a walk over it passes."""
+
+    passed = 0
+
+    def __iter__(self) -> Iterator[FrameId]:
+        for name in super().__iter__():
+            self.passed += 1
+            yield name
+
+    def values(self) -> Any:
+        return _one_by_one(self)
+
+
+def _one_by_one(frames: Counted) -> Iterator[Unfinished]:
+    for name in frames:
+        yield frames[name]
+
+
+def test_a_part_costs_the_same_however_many_frames_are_unfinished() -> None:
+    """A flood of parts of many senders would keep a member busy otherwise."""
+    joined = Joined()
+    frames = joined.joiner.frames = Counted()
+    for number in range(2_000):
+        part = PART.pack(ord("S"), VERSION, 0, 2, number.to_bytes(8, "big"), 1) + b"x"
+        joined.joiner.add(memoryview(part), 0)
+    assert len(frames) == len(joined.joiner.senders) == 2_000
+    assert frames.passed <= 4 * 2_000

@@ -74,6 +74,7 @@ class Joiner:
         self.count = count
         self.kept_bytes = 0
         self.frames: dict[FrameId, Unfinished] = {}  # the oldest first
+        self.senders: dict[bytes, dict[FrameId, None]] = {}  # the frames of each, the oldest first
 
     def add(self, datagram: memoryview, now: int) -> bytes | None:
         """The frame that `datagram` completes at `now` (microseconds), or None."""
@@ -92,6 +93,7 @@ class Joiner:
         else:
             if frame is None:
                 frame = self.frames[name] = Unfinished(parts, now)
+                self.senders.setdefault(sender, {})[name] = None
                 self.kept_bytes += frame.size
             self._keep(frame, index, bytes(datagram[PART.size :]))
             if len(frame.parts) == parts:
@@ -107,6 +109,10 @@ class Joiner:
 
     def _forget(self, name: FrameId) -> None:
         self.kept_bytes -= self.frames.pop(name).size
+        own = self.senders[name.sender]
+        del own[name]
+        if not own:
+            del self.senders[name.sender]
 
     def _make_room(self, sender: bytes, now: int) -> None:
         """Drop the oldest frames until every bound holds."""
@@ -114,11 +120,9 @@ class Joiner:
             self.kept_bytes > self.limit or next(iter(self.frames.values())).begun_at + UNFINISHED_TIME <= now
         ):
             self._give_up(next(iter(self.frames)))
-        own = [name for name in self.frames if name.sender == sender]
-        size = sum([self.frames[name].size for name in own])
-        while len(own) > UNFINISHED_MAX or size > UNFINISHED_BYTES:
-            size -= self.frames[own[0]].size
-            self._give_up(own.pop(0))
+        own = self.senders.get(sender, {})
+        while len(own) > UNFINISHED_MAX or sum([self.frames[name].size for name in own]) > UNFINISHED_BYTES:
+            self._give_up(next(iter(own)))
 
     def _give_up(self, name: FrameId) -> None:
         self._forget(name)

@@ -18,7 +18,7 @@ from pygroups.core.errors import NotSent, PeerError, UsageError
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
 from pygroups.core.tables import Tables, under
 from pygroups.core.turn import Source
-from pygroups.drivers.udp.datagrams import PARTS_MAX, UNFINISHED_COST
+from pygroups.drivers.udp.datagrams import PARTS_MAX, UNFINISHED_COST, UNFINISHED_MAX
 from pygroups.drivers.udp.sockets import DATAGRAM_READ
 from pygroups.wire.frame import VERSION
 
@@ -71,6 +71,8 @@ class UdpNetwork(Network):
         "joiner.frames": lambda config, _: config.receive_bytes // UNFINISHED_COST,
         "joiner.frames[].parts": PARTS_MAX,
         "joiner.frames[].parts[]": DATAGRAM_READ,
+        "joiner.senders": lambda config, _: config.receive_bytes // UNFINISHED_COST,
+        "joiner.senders[]": UNFINISHED_MAX + 1,
         "lookups": "contacts",
         "members": "members",
         "own_incarnation": "fixed",
