@@ -56,7 +56,7 @@ class Channel:
     function that gets a tuple of MergeSide and returns one of them.  `events="none"`: for a program that only sends;
     the channel keeps no events, and every message counts as read.  `config`: limits and timeouts.
 
-    Raises UsageError for a wrong option, and NotBuilt for an option that is not built yet.  `async with` raises
+    Raises UsageError for a wrong option.  `async with` raises
     NameTaken or Refused if the group refuses this member, and UsageError if an address or a folder of an option cannot
     be used.
     """

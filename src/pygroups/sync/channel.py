@@ -87,6 +87,10 @@ class Channel:
         """As Channel.stats."""
         return self._loop.ask(self._opened().stats)
 
+    def rotate(self) -> None:
+        """As Channel.rotate."""
+        self._loop.ask(self._opened().rotate)
+
     # -- messages
 
     def send(

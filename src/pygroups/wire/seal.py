@@ -159,7 +159,7 @@ class Sealed:
         if self.version != self.secret.version:
             self._change()
         sender, at = self.senders.get(incarnation), (epoch, counter >> 32)
-        if sender is None and self._is_flooded():
+        if sender is None and not self._spend_patience():
             raise SealError("one of many frames of unknown senders")
         key = None if sender is None else sender.keys.get(at)
         if key is None and (key := self._key(incarnation, *at)) is None:
@@ -171,7 +171,7 @@ class Sealed:
         except self.wrong:
             self.patience -= sender is None and self.patience > 0
             raise SealError("wrong seal") from None
-        self.patience += self.patience < UNKNOWN_MAX
+        self.unread, self.patience = 0, min(self.patience + 1, UNKNOWN_MAX)
         if sender is None:
             sender = self._new_sender(incarnation)
         if at not in sender.keys:
@@ -181,12 +181,11 @@ class Sealed:
             raise SealError("a frame that was received before, or is too old")
         return incarnation.hex(), counter, packet
 
-    def _is_flooded(self) -> bool:
-        """Whether to drop this frame of an unknown sender unread."""
-        if self.patience:
-            return False
-        self.unread = (self.unread + 1) % READ_ONE_OF
-        return self.unread != 0
+    def _spend_patience(self) -> bool:
+        """Count a frame of an unknown sender.  Returns whether to read it: False for most during a flood."""
+        if not self.patience:
+            self.unread = (self.unread + 1) % READ_ONE_OF
+        return not self.unread
 
     def _key(self, incarnation: bytes, epoch: int, high: int) -> AESGCM | None:
         extract = self.extracts.get(epoch)
