@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from pygroups import Config, DeliveredElsewhere, Error, NotSent, Unknown, UsageError, View, ViewId
+from pygroups import Config, DeliveredElsewhere, Error, Message, NotSent, Unknown, UsageError, View
 from pygroups.blocks import (
     Blocks,
     Counter,
@@ -34,8 +34,8 @@ class Judge:
     """What all processes of one test have seen."""
 
     def __init__(self) -> None:
-        self.states: dict[ViewId, tuple[str, bytes]] = {}  # at each view: a member, and its state
-        self.agreed = 0  # views that a second member had with the same state
+        self.states: dict[object, tuple[str, bytes]] = {}  # at each place of the order: a member, and its state
+        self.agreed = 0  # places at which a second member had the same state
         self.tokens: dict[int, str] = {}
         self.highest = 0  # token that the store has seen
         self.stale = 0  # writes that the store refused
@@ -46,10 +46,10 @@ class Judge:
         self.founded = 0  # processes that began without a state
         self.ended = 0  # by an error
 
-    def on_view(self, who: str, view: ViewId, state: bytes) -> None:
-        """All members of a view begin it with the same blocks."""
-        other, known = self.states.setdefault(view, (who, state))
-        assert state == known, f"at view {view} {who} and {other} differ:\n{state!r}\n{known!r}"
+    def on_place(self, who: str, place: object, state: bytes) -> None:
+        """All members have the same blocks at the same place of the order."""
+        other, known = self.states.setdefault(place, (who, state))
+        assert state == known, f"at {place} {who} and {other} differ:\n{state!r}\n{known!r}"
         self.agreed += other != who
 
     def on_grant(self, who: str, token: int) -> None:
@@ -86,7 +86,15 @@ class Watched(Blocks):
 
     def _on_view(self, view: View) -> None:
         super()._on_view(view)
-        self.judge.on_view(str(self.channel.address), view.id, self._replica.saved())
+        self._compare(view.id)
+
+    def _on_message(self, event: Message) -> None:
+        super()._on_message(event)
+        if self.options.profile == MAJORITY and event.position is not None:
+            self._compare((event.view, event.position))  # no member takes back what it delivered
+
+    def _compare(self, place: object) -> None:
+        self.judge.on_place(str(self.channel.address), place, self._replica.saved())
 
 
 class Drawn:

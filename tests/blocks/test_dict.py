@@ -97,6 +97,18 @@ async def test_a_key_expires_at_one_place_of_the_order_and_a_later_write_keeps_i
         assert ("y" in at_a, "y" in at_b) == (False, False)
 
 
+async def test_no_member_lets_a_key_expire_by_its_own_clock(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Blocks("g", name="A") as a, Blocks("g", name="B") as b:
+        at_a, at_b = [ReplicatedDict(one, "d", str, int) for one in (a, b)]
+        await at_b.set("x", 1, ttl=5)
+        with monkeypatch.context() as silence:
+            silence.setattr(a, "post", lambda block, op: None)  # the command of the coordinator does not come
+            await asyncio.sleep(20)
+            assert ("x" in at_a, "x" in at_b) == (True, True)
+        await asyncio.sleep(2.5)
+        assert ("x" in at_a, "x" in at_b) == (False, False)
+
+
 async def test_a_key_expires_though_the_coordinator_crashed(group: Group) -> None:
     dicts: dict[str, ReplicatedDict[str, int]] = {}
 
