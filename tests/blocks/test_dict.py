@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pygroups import ChannelClosed, StateLost, UsageError, View
+from pygroups import Channel, ChannelClosed, StateLost, UsageError, View
 from pygroups.blocks import Blocks, Change, ReplicatedDict, Resync
 from pygroups.testing import Group
 
@@ -102,11 +102,24 @@ async def test_no_member_lets_a_key_expire_by_its_own_clock(group: Group, monkey
         at_a, at_b = [ReplicatedDict(one, "d", str, int) for one in (a, b)]
         await at_b.set("x", 1, ttl=5)
         with monkeypatch.context() as silence:
-            silence.setattr(a, "post", lambda block, op: None)  # the command of the coordinator does not come
+            silence.setattr(a, "post", lambda block, op: None)  # no command comes
+            silence.setattr(b, "post", lambda block, op: None)
             await asyncio.sleep(20)
             assert ("x" in at_a, "x" in at_b) == (True, True)
         await asyncio.sleep(2.5)
         assert ("x" in at_a, "x" in at_b) == (False, False)
+
+
+async def test_a_key_expires_though_the_coordinator_has_no_blocks(group: Group) -> None:
+    async with Channel("g", name="A", on_merge="primary", events="none"), Blocks("g", name="B") as b:
+        d: ReplicatedDict[str, int] = ReplicatedDict(b, "d", str, int)
+        await d.set("x", 1, ttl=5)
+        with pytest.raises(UsageError, match="timeout=-1 must be a number of seconds"):
+            await d.set("x", 1, timeout=-1)
+        await asyncio.sleep(6)
+        assert "x" in d
+        await asyncio.sleep(2)
+        assert "x" not in d
 
 
 async def test_a_key_expires_though_the_coordinator_crashed(group: Group) -> None:

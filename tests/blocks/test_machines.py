@@ -146,7 +146,9 @@ def test_deadlines_of_keys_that_were_written_again_are_forgotten() -> None:
             if isinstance(news, Armed):
                 deadlines.arm(float(number), news, replica)
         assert len(deadlines._heap) <= 2 * STALE
-    assert deadlines.due(5 * STALE + 8, replica) == {}
-    (due,) = deadlines.due(5 * STALE + 9, replica).values()
+    assert deadlines.due(5 * STALE + 8, replica, 0) == {}
+    (due,) = deadlines.due(5 * STALE + 9, replica, 0).values()
     assert [key for key, _ in due] == [b"x"]
     assert deadlines.next == 5 * STALE + 9 + AGAIN
+    assert deadlines.due(5 * STALE + 9 + AGAIN, replica, 2) == {}  # the turn of rank 1
+    assert deadlines.due(5 * STALE + 9 + 2 * AGAIN, replica, 2) == {("dict", "d"): due}

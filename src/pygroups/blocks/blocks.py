@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine
 from contextvars import copy_context
 from types import TracebackType
@@ -14,7 +15,7 @@ from pygroups.channel.options import with_parameters_of
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, Error, StateLost, Timeout, Unknown, UnknownYet, UsageError
 
-from .calls import Call, Calls
+from .calls import Call, Calls, check_timeout
 from .deadlines import Deadlines
 from .holding import Holding
 from .machine import Machine, Refusal
@@ -151,13 +152,16 @@ class Blocks:
                     self._on_event(event)
         except StateLost as error:
             # Each member that waited would begin at another place of the order, so their blocks would differ.
-            self._end(str(error), error)
-            await self.channel.leave()
+            await self._give_up(error)
         except Exception as error:  # noqa: BLE001 (the end of the channel, or a bug: the calls of the program raise it)
-            self._end(str(error) or type(error).__name__, error)
-            await self.channel.leave()
+            await self._give_up(error)
         else:
             self._end("the channel has left its group", None)
+
+    async def _give_up(self, error: Exception) -> None:
+        self._end(str(error) or type(error).__name__, error)
+        with contextlib.suppress(Error):
+            await self.channel.leave()
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, Message):
@@ -259,10 +263,9 @@ class Blocks:
     def _on_time(self, at: float) -> None:
         self._timer = None
         now = max(at, self._now())  # an event loop may call a little before the time
-        due = self._deadlines.due(now, self._replica)
-        if self.view is not None and self.view.coordinator in self._mine:
-            for block, keys in due.items():
-                self.post(block, self._replica.machines[block].due_op(keys))
+        rank = next((rank for rank, member in enumerate(self.members) if member in self._mine), len(self.members))
+        for block, keys in self._deadlines.due(now, self._replica, rank).items():
+            self.post(block, self._replica.machines[block].due_op(keys))
         self._set_timer()
 
     # -- the state, for the channel
@@ -377,6 +380,7 @@ class Blocks:
         """
         if until not in ("read", "stable", None):
             raise UsageError(f"until={until!r} is not known: use 'read', 'stable' or None")
+        check_timeout(timeout)
         self.check_open()
         call = self._calls.begin(holding)
         try:

@@ -7,10 +7,16 @@ from itertools import count
 from typing import Any
 
 from pygroups.channel import Gap
-from pygroups.core.errors import ChannelClosed, DeliveredElsewhere, Unknown
+from pygroups.core.errors import ChannelClosed, DeliveredElsewhere, Unknown, UsageError
 
 from .holding import Holding
 from .news import Answer
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Raise UsageError for a timeout that is no number of seconds."""
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0):
+        raise UsageError(f"timeout={timeout!r} must be a number of seconds, or left out")
 
 
 class Call:

@@ -1,5 +1,8 @@
-"""The deadlines of keys and leases as this process sees them.  Only the coordinator acts on a deadline, by a command
-that all members apply at the same place; the clock of one process therefore never decides alone."""
+"""The deadlines of keys and leases as this process sees them.
+
+The coordinator acts on a deadline, by a command that all members apply at the same place.  If the key is still there
+AGAIN seconds later, the next member in rank acts too, and so on: the coordinator may be a program without blocks.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ class Deadline(NamedTuple):
     block: BlockKey
     key: Any
     version: int
+    tries: int  # the members that have had their turn
 
 
 class Deadlines:
@@ -33,7 +37,7 @@ class Deadlines:
         self._swept = 0  # deadlines after the last sweep
 
     def arm(self, now: float, armed: Armed, replica: Replica) -> None:
-        self._push(now + armed.seconds, armed.block, armed.key, armed.version)
+        self._push(now + armed.seconds, armed.block, armed.key, armed.version, 0)
         if len(self._heap) > 2 * self._swept + STALE:
             self._heap = [deadline for deadline in self._heap if _counts(deadline, replica)]
             heapq.heapify(self._heap)
@@ -43,20 +47,20 @@ class Deadlines:
         """Forget all, and count all these from now: a deadline may come late, and never early."""
         self._heap = []
         for block, key, version, seconds in armed:
-            self._push(now + seconds, block, key, version)
+            self._push(now + seconds, block, key, version, 0)
 
-    def _push(self, at: float, block: BlockKey, key: object, version: int) -> None:
+    def _push(self, at: float, block: BlockKey, key: object, version: int, tries: int) -> None:
         self._count += 1
-        heapq.heappush(self._heap, Deadline(at, self._count, block, key, version))
+        heapq.heappush(self._heap, Deadline(at, self._count, block, key, version, tries))
 
     @property
     def next(self) -> float | None:
         """The time of the first deadline; None: there is none."""
         return self._heap[0].at if self._heap else None
 
-    def due(self, now: float, replica: Replica) -> dict[BlockKey, list[tuple[Any, int]]]:
-        """The keys whose time is over, by block, at most MOST for each.  They are due again after AGAIN, if nobody
-        makes them due for all."""
+    def due(self, now: float, replica: Replica, rank: int) -> dict[BlockKey, list[tuple[Any, int]]]:
+        """The keys whose time is over and for which the member of this rank acts, by block, at most MOST for each.
+        All are due again after AGAIN, if nobody makes them due for all."""
         found: dict[BlockKey, list[tuple[Any, int]]] = {}
         again: list[Deadline] = []
         while self._heap and self._heap[0].at <= now:
@@ -64,11 +68,13 @@ class Deadlines:
             if not _counts(deadline, replica):
                 continue
             again.append(deadline)
+            if deadline.tries < rank:
+                continue
             found.setdefault(deadline.block, []).append((deadline.key, deadline.version))
             if len(found[deadline.block]) == MOST:
                 break
-        for deadline in again:
-            self._push(now + AGAIN, deadline.block, deadline.key, deadline.version)
+        for _, _, block, key, version, tries in again:
+            self._push(now + AGAIN, block, key, version, tries + 1)
         return found
 
 

@@ -168,7 +168,8 @@ class Semaphore:
 
 
 class Lock(Semaphore):
-    """One holder in the group at a time: a Semaphore with one permit, with the same promises.
+    """One holder in the group at a time: a Semaphore with one permit, with the same promises.  A holder that asks for
+    it again waits for itself.
 
     async with Lock(blocks, "till", lease=30) as grant:
         store.write(data, token=grant.token)

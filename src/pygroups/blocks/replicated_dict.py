@@ -121,8 +121,10 @@ class ReplicatedDict(Mapping[K, V]):
 
         With `ttl` the key is deleted after so many seconds, unless it is written again.  The coordinator measures the
         time and deletes the key by a message, so that it goes at one place of the order everywhere; after a change of
-        the coordinator the time can be longer, and it is never shorter.  `timeout`, in seconds, and the errors are
-        those of a send: Timeout, Unknown, DeliveredElsewhere, ChannelClosed.
+        the coordinator the time can be longer, and it is never shorter.  If the coordinator does not, for instance
+        because it is a program without blocks, the next member does so 2 s later.
+
+        `timeout`, in seconds, and the errors are those of a send: Timeout, Unknown, DeliveredElsewhere, ChannelClosed.
         """
         await self.update({key: value}, ttl=ttl, until=until, timeout=timeout)
 

@@ -15,6 +15,7 @@ from pygroups.core.address import Address
 from pygroups.core.errors import UsageError
 
 from .blocks import Blocks
+from .calls import check_timeout
 from .errors import NoReply, RequestTimeout
 from .gathering import Gathering, Reply, Wants
 from .wire import BlockKey, encode, note
@@ -124,6 +125,7 @@ class Requests:
         send: Callable[[bytes], Awaitable[None]],
         timeout: float | None,
     ) -> list[Reply]:
+        check_timeout(timeout)
         self._blocks.check_open()
         number, news = next(self._numbers), asyncio.Event()
         payload = note(self._key, Ask(number, self._encoded(value)), number)
