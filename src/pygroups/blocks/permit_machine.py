@@ -107,8 +107,10 @@ class PermitMachine(Machine):
             self.answer(first.ticket, token)
 
     def _release(self, ticket: Ticket) -> bool:
+        if self.held.pop(ticket, None) is not None:
+            return True
         self.waiting = [one for one in self.waiting if one.ticket != ticket]
-        return self.held.pop(ticket, None) is not None
+        return False
 
     def _renew(self, ticket: Ticket) -> bool:
         held = self.held.get(ticket)

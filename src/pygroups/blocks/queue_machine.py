@@ -89,9 +89,9 @@ class QueueMachine(Machine):
         self._give()
 
     def _back(self, ticket: Ticket, *, counts: bool) -> bool:
-        self.workers = deque([one for one in self.workers if one != ticket])
         job = self.running.pop(ticket, None)
         if job is None:
+            self.workers = deque([one for one in self.workers if one != ticket])
             return False
         self._return([job], counts=counts)
         return True
