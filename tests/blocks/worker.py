@@ -1,15 +1,17 @@
 """A process that uses all blocks until the file `stop` is there, and writes down what it was told.
 
-    python -m tests.blocks.worker FOLDER NAME MEMBERS
+    python -m tests.blocks.worker FOLDER NAME MEMBERS HEARTBEAT_TIMEOUT
 
-Each line of the files of the folder is one unbuffered write: `store` (token and name of a holder of the lock),
-`numbers` of the counter, `done` tasks, and for each member the keys of its acknowledged writes.
+Each line of the files of the folder is one unbuffered write: `store` (token and name of a holder of the lock; it
+refuses a token below its last one, and `refused` has those), `numbers` of the counter, `done` tasks, and for each
+member the keys of its acknowledged writes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import sys
@@ -24,10 +26,11 @@ PASSING = (NotSent, Unknown, DeliveredElsewhere, NotHeld, NoReply)
 class Worker:
     """One life of a member."""
 
-    def __init__(self, folder: Path, name: str, members: int) -> None:
+    def __init__(self, folder: Path, name: str, members: int, heartbeat_timeout: float) -> None:
         self.folder = folder
         self.name = name
         self.members = members
+        self.heartbeat_timeout = heartbeat_timeout
 
     def say(self, file: str, line: object) -> None:
         """Append a line, in one write."""
@@ -35,13 +38,26 @@ class Worker:
         os.write(handle, f"{line}\n".encode())
         os.close(handle)
 
+    def store(self, token: int) -> None:
+        """Write to a store that checks fencing tokens."""
+        with (self.folder / "store").open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            lines = file.read().splitlines()
+            last = int(lines[-1].split()[0]) if lines else 0
+            if token >= last:
+                file.write(f"{token} {self.name}\n")
+            else:
+                self.say("refused", f"{token} {self.name}")
+
     @property
     def stops(self) -> bool:
         return (self.folder / "stop").exists()
 
     async def live(self) -> None:
         options = {"discovery": f"dir:{self.folder / 'group'}", "journal": self.folder / "journal", "rejoin": True}
-        config = Config(heartbeat_timeout=30.0, verify_timeout=10.0)  # on a busy machine; a kill is proven at once
+        timeout = self.heartbeat_timeout
+        config = Config(heartbeat=timeout / 5, heartbeat_timeout=timeout, verify_timeout=timeout / 3)
         async with Blocks("b", profile="uniform", name=self.name, config=config, **options) as blocks:
             self.say("lives", self.name)
             async with asyncio.TaskGroup() as tasks:
@@ -66,7 +82,7 @@ class Worker:
             with contextlib.suppress(*PASSING):
                 async with lock as grant:
                     for _ in range(3):
-                        self.say("store", f"{grant.token} {self.name}")
+                        self.store(grant.token)
                         await asyncio.sleep(0.002)
 
     async def count(self, blocks: Blocks) -> None:
@@ -116,4 +132,4 @@ class Worker:
 
 
 if __name__ == "__main__":
-    asyncio.run(Worker(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])).live())
+    asyncio.run(Worker(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4])).live())
