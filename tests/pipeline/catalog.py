@@ -288,6 +288,11 @@ def _merges() -> list[Planted]:
         _one("merged-without-the-dead", m.died_in_a_merge),
         _one("merged-without-journals", m.merged_without_journals),
         *(_one(f"merged-in-a-fault-{at}", lambda g, at=at: m.divided(g, at, healed=False)) for at in "AD"),
+        _one("merged-twice", m.merged_twice),
+        *(
+            _one(f"named-too-{at}", lambda g, at=at: m.merged_twice(g, m.named_too(at, "D")), "merge-announced")
+            for at in "AB"
+        ),
         *(_one(f"merge-{name}", make, "merge-agreement") for name, make in agreement.items()),
         *(_one(f"gap-{name}", make, "merge-announced") for name, make in announced.items()),
     ]

@@ -21,6 +21,7 @@ class Told:
     subgroups: list[list[str]]
     marks: dict[str, int]
     gaps: list[Gap]
+    also: tuple[str, ...] = ()  # named by each gap, too
 
 
 Change = Callable[[str, Told], None]  # of the member with this name
@@ -108,7 +109,8 @@ def _holders(life: Life, told: Told, origin: str, number: int, side: int) -> tup
     if side >= len(told.subgroups):
         return (life.address,)
     lives = {record.life.address: record.life for record in life.story}
-    return tuple(one for one in told.subgroups[side] if number in lives[one].had.get(origin, ()))
+    there = told.subgroups[side]
+    return tuple(one for one in there if number in lives[one].had.get(origin, ()) or one in told.also)
 
 
 def merged(group: str, forgets: str = "", apart: bool = True, profile: str = "total", more: bool = True) -> History:
@@ -205,6 +207,16 @@ def merged_without_journals(group: str) -> History:
     return history
 
 
+def named_too(at: str, name: str) -> Change:
+    """`at` names `name` in its gaps, which delivered none of the messages of E."""
+
+    def change(whose: str, told: Told) -> None:
+        if whose == at:
+            told.also = tuple(one for side in told.subgroups for one in side if one.partition("@")[0] == name)
+
+    return change
+
+
 def subgroups_of(*sides: str, at: str = "ABCD") -> Change:
     """Those `at` list other subgroups, and their gaps name the first of these."""
 
@@ -256,6 +268,25 @@ def died_in_a_merge(group: str, change: Change = nothing) -> History:
     history.multicast("ABC")
     history.crash("D")
     return closed(history)
+
+
+def merged_twice(group: str, change: Change = nothing) -> History:
+    """C delivered the messages of E, which crashed; D skips them when it merges with C. Both merge with AB."""
+    history = History(group, names="ABCDE")
+    history.view("AB")
+    history.multicast("AB", count=2)
+    history.view("D", primary=False)
+    history.multicast("D")
+    history.view("CE", primary=False)
+    history.multicast("E", count=2)
+    history.crash("E")
+    history.view("C", primary=False)
+    merge(history, "C", "D")
+    history.multicast("CD")
+    merge(history, "AB", "CD", change=change)
+    history.multicast("ABCD")
+    history.settle()
+    return history
 
 
 def late_gap(group: str, at: str) -> History:

@@ -1,7 +1,8 @@
 """merge-announced: a merged view begins with gaps over exactly the messages that the member lacks of the merge's marks.
 
 The marks of a merge are in the `merge` record with stage `installed`: per origin the last number that any side had.
-Every skipped message was delivered by some member, which may have died since.
+Every skipped message was delivered by some member, which may have died since.  The members that a gap names delivered
+all of its messages; one that did not install the merged view is not judged, because its journal may end before.
 """
 
 from typing import Final
@@ -16,6 +17,7 @@ from pygroups.pipeline.tables import Tables
 
 _VIEW: Final = ("life", "view")
 _STREAM: Final = (*_VIEW, "sender")
+_CLAIM: Final = "xxhash64(view, sender, first, count, members)"
 _LACKED = "concat(own + 1, ' to ', mark)"
 _SAID = "concat(first, ' to ', last)"
 
@@ -29,6 +31,7 @@ _WRONG = {
         f"concat('announces ', {_SAID}, ' with ', messages, ' messages, and lacks ', {_LACKED})"
     ),
     "not named": "'names a subgroup that this view does not have'",
+    "misnamed": "'names a member that did not deliver the messages of its gap'",
     "not in_time": "'announces a gap behind a message that was delivered in this view'",
     "covered < last - first + 1 and not hidden": (
         f"concat('announces ', {_SAID}, ', of which members delivered ', covered)"
@@ -66,9 +69,12 @@ def merged_views(tables: Tables) -> DataFrame:
 def _gaps(tables: Tables, merged: DataFrame) -> DataFrame:
     """Per merged view at a member and origin: the announced gaps, and how many of their numbers members delivered."""
     began = tables.streams.where("kind = 1").groupBy(*_VIEW).agg(F.min("begin").alias("began"))
-    rows = tables.events.where("kind = 'gap'").select(*_STREAM, F.col("index").alias("at"), "members", "first", "count")
+    rows = tables.events.where("kind = 'gap'").selectExpr(
+        *_STREAM, "index as at", "members", "first", "count", f"{_CLAIM} as claim"
+    )
     sides = merged.select(*_VIEW, "subgroups", "address", "given")
     rows = tables.gathered(rows.join(sides, list(_VIEW))).join(began, list(_VIEW), "left")
+    rows = rows.join(_misnamed(tables), "claim", "left")
     gaps = rows.groupBy(*_STREAM).agg(
         F.count(F.lit(1)).alias("gaps"),
         F.min("first").alias("first"),
@@ -76,8 +82,26 @@ def _gaps(tables: Tables, merged: DataFrame) -> DataFrame:
         F.sum("count").alias("messages"),
         F.expr(f"bool_and({_NAMED})").alias("named"),
         F.expr("bool_and(coalesce(at < began, true))").alias("in_time"),
+        F.expr("bool_or(coalesce(misnamed, false))").alias("misnamed"),
     )
     return gaps.join(_covered(tables, gaps), ["sender", "first", "last"], "left")
+
+
+def _misnamed(tables: Tables) -> DataFrame:
+    """The claims of gaps, each the same at all members that announce it, that name a member which delivered less."""
+    said = tables.events.where("kind = 'gap' and size(members) > 0").selectExpr(
+        "`group`", f"{_CLAIM} as claim", "view", "sender", "first", "count", "members"
+    )
+    named = said.dropDuplicates(["claim"]).selectExpr(
+        "`group`", "claim", "view", "sender", "first", "count", "explode(members) as member"
+    )
+    named = named.selectExpr("claim", "view", "sender", "first", "count", f"{life_sql('member')} as life")
+    here = tables.gathered(named.join(tables.views.select(*_VIEW), list(_VIEW)))
+    had = tables.streams.where("kind = 1").selectExpr("life", "sender", "last - messages + 1 as low", "last as high")
+    both = here.join(had, ["life", "sender"], "left")
+    overlap = "if(high is null, 0L, greatest(0L, least(high, first + count - 1) - greatest(low, first) + 1))"
+    sums = both.groupBy("claim", "life", "count").agg(F.expr(f"coalesce(sum({overlap}), 0L)").alias("delivered"))
+    return sums.where("delivered < count").selectExpr("claim", "true as misnamed").distinct()
 
 
 def _covered(tables: Tables, gaps: DataFrame) -> DataFrame:
