@@ -11,8 +11,9 @@ from tests.e2e.group import Group
 from tests.e2e.stopped import SHORT, check, play
 
 pytestmark = pytest.mark.slow
-CASES = [("tcp", "default", -1), ("udp", "exclude", 0)]
+CASES = [("tcp", "default", -1)]
 LONG = [
+    ("udp", "exclude", 0),
     *[("tcp", "wait", 0), ("tcp", "exclude", -1), ("tcp", "exclude", 0)],
     *[("udp", "wait", -1), ("udp", "exclude", -1)],
 ]

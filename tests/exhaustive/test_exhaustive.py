@@ -80,7 +80,6 @@ def test_two_senders_and_a_fault_at_every_step(case: str, profile: str) -> None:
 AT_ONCE: Final = (
     "M38 in total",
     "M16 in uniform, isolated",
-    "M38 in uniform, isolated",
     "T3 in total1999",
 )  # `make long` has the rest
 
