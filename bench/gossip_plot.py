@@ -70,7 +70,7 @@ def drawn(rows: Sequence[Row]) -> str:
     panels: list[tuple[str, str, Callable[[Row], float], Callable[[Row], float] | None]] = [
         ("rounds until a gossip has reached its last member", "", of("rounds"), of("rounds_of_theory")),
         ("members that one gossip does not reach", " %", of("unreached", 100), of("unreached_of_theory", 100)),
-        ("bytes of gossip and repair that a member receives a second", "", of("bytes_per_member_s"), None),
+        ("bytes a second that a member receives", "", of("bytes_per_member_s"), None),
     ]
     parts: list[str] = []
     for at, (title, unit, value, theory) in enumerate(panels):
