@@ -115,7 +115,7 @@ def faults_of(rows: dict[tuple[int, float], dict[str, Any]]) -> list[str]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The figures of the guide, as Markdown."""
-    head = "| members | lost frames | gossips a second at a member | bytes a second | missed after 1 s | after 4 s | after 8 s |"
+    head = "| members | lost frames | gossips a second | bytes a second | missed after 1 s | after 4 s | after 8 s |"
     lines = [head, "|---|---|---|---|---|---|---|"]
     for row in rows:
         missed = [f"{row['missed_after_s'][str(after)]:.3%}".replace("%", " %") for after in (1, 4, 8)]

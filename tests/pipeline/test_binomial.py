@@ -38,6 +38,12 @@ def test_both_are_exact(facts: int, misses: int, ppm: int) -> None:
         assert isclose(found, expected, rel_tol=1e-9, abs_tol=1e-9)
 
 
+@pytest.mark.parametrize(("facts", "misses", "ppm"), [(60, 2, 300_000), (60, 20, 300_000), (400, 100, 300_000)])
+def test_fewer_misses_than_expected(facts: int, misses: int, ppm: int) -> None:
+    expected = log_of(exactly(misses, facts, ppm))
+    assert isclose(log_at_least(misses, facts, ppm / 1e6), expected, rel_tol=1e-6, abs_tol=1e-9)
+
+
 def test_the_two_agree_for_many_facts() -> None:
     for facts, misses in ((1_000_000, 10_900), (10_000_000, 101_000), (50_000, 50_000), (10**8, 1_000_300)):
         assert isclose(log_at_least(misses, facts, 0.01), log_tail(misses, facts, 0.01), rel_tol=1e-6)

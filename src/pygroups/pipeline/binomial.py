@@ -5,7 +5,7 @@ Biometrika 26 (1934), 404-413.  The tail of the binomial distribution is the reg
 NIST Digital Library of Mathematical Functions, 8.17.5, and its continued fraction 8.17.22.
 """
 
-from math import lgamma, log, log1p
+from math import exp, lgamma, log, log1p
 from typing import Final
 
 _TINY: Final = 1e-300
@@ -14,14 +14,15 @@ _STEPS: Final = 10_000
 
 def log_at_least(misses: int, facts: int, share: float) -> float:
     """The natural logarithm of the probability that at least `misses` of `facts` independent facts are missed, if each
-    is missed with the probability `share`, from 0 to 1.  Exact to about 12 digits where `misses` is above `share` *
-    `facts`; below, the sum converges more slowly.  -inf if it is impossible."""
+    is missed with the probability `share`, from 0 to 1.  -inf if it is impossible."""
     if misses <= 0 or share >= 1:
         return 0.0
     if share <= 0:
         return -float("inf")
     a, b = float(misses), float(facts - misses + 1)
     front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(share) + b * log1p(-share)
+    if share > (a + 1) / (a + b + 2):  # there the other tail is the one whose fraction converges
+        return log1p(-min(1.0, exp(front - log(b) + log(_fraction(b, a, 1 - share)))))
     return min(0.0, front - log(a) + log(_fraction(a, b, share)))
 
 
