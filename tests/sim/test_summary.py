@@ -6,7 +6,7 @@ import pytest
 
 from pygroups.cli.progress import progress_text
 from pygroups.layers.profiles import PROFILES
-from pygroups.sim.batches.coverage import NEVER_WITH, STAGES, faults_missing, zeros
+from pygroups.sim.batches.coverage import NEVER_WITH, STAGES, faults_missing, retransmissions, zeros
 from pygroups.sim.batches.runner import Outcome, Totals
 from pygroups.sim.batches.summary import Summary, as_json, closing
 from pygroups.sim.promises.broken import Witness
@@ -140,3 +140,7 @@ def test_the_line_on_a_terminal() -> None:
 def test_a_fault_is_shown_by_its_counters() -> None:
     assert faults_missing(("crash", "loss"), {"crash": 1, "lost": 2}) == []
     assert faults_missing(("crash", "loss", "isolate"), {"crash": 1, "loss": 2}) == ["loss", "isolate"]
+
+
+def test_retransmissions_are_runs_and_not_bytes() -> None:
+    assert retransmissions({"runs sent again": 2, "unicast runs sent again": 3, "unicast bytes sent again": 999}) == 5

@@ -208,7 +208,7 @@ class Required(NamedTuple):
 
 def retransmissions(counts: Mapping[str, int]) -> int:
     """The number of runs that all layers retransmitted."""
-    return sum(number for name, number in counts.items() if name.endswith("sent again"))
+    return sum(number for name, number in counts.items() if name.endswith("sent again") and "bytes" not in name)
 
 
 def _counter(name: str) -> Callable[[Mapping[str, int]], int]:
