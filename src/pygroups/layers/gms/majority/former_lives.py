@@ -96,8 +96,11 @@ class Speaker:
 
     @property
     def life(self) -> FormerLife | None:
-        """The former incarnation, until this process is a member itself."""
-        return self.env.former if self.membership.view is None else None
+        """The former incarnation, until this process is a member itself.  One without a view and a ballot may have
+        lost its records, and answers nothing."""
+        life = self.env.former
+        shown = life is not None and (life.view is not None or life.bound is not None)
+        return life if shown and self.membership.view is None else None
 
     def tell_members(self, members: Iterable[Address]) -> None:
         """Offer the answers of the former incarnation to members that lack a majority of its last view."""
