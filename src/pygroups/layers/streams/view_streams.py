@@ -95,7 +95,7 @@ class ViewStreams:
 
     def take(self, view: ViewId, name: Address, seq: int, run: Run) -> None:
         """Number `seq` of the stream `name` came, from the member that multicast it or from any other."""
-        stream = self.find(view, name, run)
+        stream = self._find_of_member(view, name, run)
         if stream is None:
             return
         if run.dest is not None:  # sent again, by any holder: from here on it is as its first sender multicast it
@@ -143,6 +143,14 @@ class ViewStreams:
             env.drop("too many runs of a later view")
         return None
 
+    def _find_of_member(self, view: ViewId, name: Address, run: Run) -> Stream | None:
+        """As `find`.  A run of a process outside the view, which may know the view, is dropped."""
+        stream = self.find(view, name, run)
+        if stream is not None and run.src not in self.holes.members:
+            self.layer.env.drop("run of no member")
+            return None
+        return stream
+
     def _has_room_for_future(self, run: Run) -> bool:
         config = self.layer.env.config
         fits = self.future_bytes + len(run.body) <= config.future_bytes
@@ -174,7 +182,7 @@ class ViewStreams:
 
     def announced(self, view: ViewId, name: Address, upper: int, run: Run) -> None:
         """`run` reports that every number of the stream `name` below `upper` was multicast, a period ago or longer."""
-        stream = self.find(view, name, run)
+        stream = self._find_of_member(view, name, run)
         if stream is not None and upper > stream.seen and not self.stopped:
             stream.announced(upper)
             if stream.check_at == NEVER:
