@@ -13,6 +13,7 @@ import pytest
 from pygroups import ChannelClosed, Left, Message, UsageError, View
 from pygroups.blocks import NotHeld
 from pygroups.sync import Blocks, Channel, Counter, Lock, ReplicatedDict, Requests, WorkQueue
+from pygroups.wire.ring import line_of
 
 
 @pytest.fixture
@@ -127,3 +128,16 @@ def test_outside_of_with_and_inside_of_the_loop_is_an_error(place: dict[str, Any
         d: ReplicatedDict[str, int] = ReplicatedDict(blocks, "d", str, int)
         with pytest.raises(UsageError, match="in its own event loop"):
             blocks.ask(lambda: d.set("x", 1))
+
+
+def test_keys_are_read_again(place: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.touch(0o600)
+    path.write_text(line_of(1, bytes(32)))
+    with Channel("g", name="A", secret=path, **place) as channel:
+        path.write_text(line_of(2, bytes(32)) + line_of(1, bytes(32)))
+        channel.rotate()
+        channel.send(b"x", until="delivered")
+        path.write_text("nonsense")
+        with pytest.raises(UsageError, match="line 1 of the secret"):
+            channel.rotate()
