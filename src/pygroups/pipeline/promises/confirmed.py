@@ -164,33 +164,30 @@ def _replaced(tables: Tables) -> DataFrame:
     return rows.where("not without").drop("without")
 
 
+def _lacking(tables: Tables, sets: DataFrame) -> DataFrame:
+    """The ranges of numbers `low` to `high` of a sender that a state lacks, by what its giver said before."""
+    range_of = ("sender", "first as low", "first + count - 1 as high")
+    gaps = tables.events.where("kind = 'gap'").selectExpr(
+        "life as giver", "index", "cast(null as bigint) as of", *range_of
+    )
+    said = tables.events.where("kind = 'lack' and reason = 'set'")
+    own = said.selectExpr("life as giver", "cast(null as bigint) as index", "view as of", *range_of)
+    both = tables.gathered(sets.join(tables.gathered(gaps.unionAll(own)), "giver"))
+    return both.where("(index > base_at and index < given_at) or of = base")
+
+
 def untold(tables: Tables) -> DataFrame:
     """One row per state that replaced another one; `sender`, `low`, `high`: the first messages that it lacks, that its
     taker delivered before, and that no record of the taker names."""
-    sets = _replaced(tables)
-    gaps = tables.events.where("kind = 'gap'").selectExpr(
-        "life as giver", "index", "cast(null as bigint) as base", "sender", "first as low", "first + count - 1 as high"
-    )
-    said = tables.events.where("kind = 'lack' and reason = 'set'")
-    own = said.selectExpr(
-        "life as giver",
-        "cast(null as bigint) as index",
-        "view as base",
-        "sender",
-        "first as low",
-        "first + count - 1 as high",
-    )
     keys = ("life", "view", "at")
-    lacked = tables.gathered(
-        sets.selectExpr(*keys, "since", "giver", "given_at", "base_at", "base as based").join(
-            tables.gathered(gaps.unionAll(own)), "giver"
-        )
-    ).where("(index > base_at and index < given_at) or base = based")
+    sets = _replaced(tables)
     had = tables.streams.where("kind = 1").selectExpr("life", "sender", "begin", "last - messages + 1 as begun", "last")
-    lost = tables.gathered(lacked.join(had, ["life", "sender"])).where(
-        "begin < since and begun <= high and last >= low"
+    lacked = _lacking(tables, sets).select(*keys, "since", "sender", "low", "high")
+    delivered = tables.gathered(lacked.join(had, ["life", "sender"]))
+    lost = delivered.where("begin < since and begun <= high and last >= low")
+    told = tables.events.where("kind = 'lack' and reason = 'set'").selectExpr(
+        "life", "view", "sender", "first as told", "first + count - 1 as till"
     )
-    told = said.selectExpr("life", "view", "sender", "first as told", "first + count - 1 as till")
     met = lost.select(*keys, "sender", "low", "high").distinct().join(told, ["life", "view", "sender"], "left")
     silent = (
         met.groupBy(*keys, "sender", "low", "high")
