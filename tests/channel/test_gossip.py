@@ -98,7 +98,8 @@ def test_an_option_that_needs_agreement_is_refused(options: dict[str, Any], sent
         ({"dynamic": False}, "needs gossip_interval="),
         ({"subset": 0}, "from 0.001 to 1"),
         ({"epsilon": 0}, "from 0.000001 to 1"),
-        ({"late_join_handler": 1}, "must be True or False"),
+        ({"late_join_handler": 1}, "must be True, False, or the path of a folder"),
+        ({"late_join_handler": ""}, "must be True, False, or the path of a folder"),
         ({"desired_avg_gossip": 0}, "must be in seconds"),
     ],
 )

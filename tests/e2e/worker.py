@@ -57,7 +57,9 @@ class Worker:
     def __init__(self, wishes: dict[str, Any], steps: Steps) -> None:
         self.steps = steps
         limits, settings = wishes.pop("config", None), wishes.pop("settings", None)  # of the layers; of programs
-        config = Limits(**limits) if limits else Config(**settings) if settings else None
+        internal = Limits(**limits) if limits else Limits()
+        config = Config(**settings, internal=internal) if settings else internal if limits else None
+        self.report_seconds: float = wishes.pop("report_seconds", PROGRESS_SECONDS)
         self.log = os.open(wishes.pop("log"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         self.state = Counts()
         if wishes.pop("counts", False):
@@ -173,6 +175,8 @@ class Worker:
                 case "do not read":
                     self.reads.clear()
                     say("hears", nothing="more than the batch it is at")
+                case "report seldom":
+                    self.report_seconds = order["seconds"]
                 case "mark":
                     members = [member for member in self.channel.view.members if str(member) in order["members"]]
                     self.channel.mark(order["kind"], reason=order["reason"], members=members)
@@ -189,7 +193,7 @@ class Worker:
     async def _report(self) -> None:
         while True:
             self._progress()
-            await asyncio.sleep(PROGRESS_SECONDS)
+            await asyncio.sleep(self.report_seconds)
 
     def _progress(self) -> None:
         stats = self.channel.stats()

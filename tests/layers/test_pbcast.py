@@ -11,13 +11,14 @@ from msgspec import structs
 
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Event, Gap, Leave, NewView
-from pygroups.core.layer import NEVER
-from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.layer import NEVER, Env
+from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.pbcast import decide
 from pygroups.layers.pbcast.heads import Data, Gossip, Lacks, Purged, StartReq, Starts
+from pygroups.layers.pbcast.layer import LATE_KEEP, Pbcast
 from pygroups.layers.pbcast.store import Store, size_of
 
 from .gossip_world import FRAME, GossipWorld, Node
@@ -440,3 +441,66 @@ def test_a_member_that_leaves_gossips_once_more_and_answers_for_a_while() -> Non
     node.env.now = 5 * SECOND
     node.layer.timer()
     assert any(isinstance(item, Leave) for item in node.layer.below)
+
+
+# -- a handler that starts again
+
+
+def stored(first: int, origin: Address) -> Run:
+    return Run(origin, None, (), origin, first, 0, 1, pack([b"x"]), origin, first)
+
+
+def restarted(stored: list[tuple[Run, int]], joined_at: int) -> Pbcast:
+    """A late-join handler that has stored messages of another member, and begins with the message `joined_at` of it."""
+    me, other = Address("H", "1" * 16), Address("A", "0" * 16)
+    env = Env(me, 1_000, Random(1), Config(late_join_handler=1))
+    env.stored, env.kept = stored, []
+    layer = Pbcast(env)
+    view = AgreedView(ViewId(2, other), (other, me), ("a:1", "h:1"))
+    layer.up_event(NewView(view, None, view.members, (me,), (), True, None))
+    layer.up(Run(other, me, (Starts(view.id, [joined_at, 1]),)))
+    layer.end_turn()
+    layer.below.clear()
+    return layer
+
+
+def answer(layer: Pbcast, other: Address, low: int, high: int) -> tuple[list[int], list[tuple[Address, int]]]:
+    """The messages that the layer sends for a request, and what it says to hold no more."""
+    layer.up(Run(other, layer.env.me, (Lacks([(other, low, high)]),)))
+    layer.end_turn()
+    sent, layer.below = layer.below, []
+    runs = [one for one in sent if isinstance(one, Run)]
+    lows = [low for one in runs if isinstance(one.head, Purged) for low in one.head.lows]
+    return [one.first for one in runs if isinstance(one.head, Data)], lows
+
+
+def test_a_handler_that_starts_again_sends_stored_messages() -> None:
+    other = Address("A", "0" * 16)
+    layer = restarted([(stored(number, other), 5) for number in range(3, 8)], joined_at=10)
+    assert answer(layer, other, 3, 8) == ([3, 4, 5, 6, 7], [])
+    assert answer(layer, other, 1, 4) == ([3], [(other, 3)])
+    assert answer(layer, other, 7, 10) == ([7], [])
+    assert answer(layer, other, 8, 10) == ([], [(other, 10)]), "it does not have those of the time when it did not run"
+    layer.up(Run(other, None, (Data(),), other, 10, 0, 1, pack([b"x"])))
+    assert layer.env.kept is not None and [one.first for one in layer.env.kept] == [10]
+    assert answer(layer, other, 8, 11) == ([10], [(other, 10)])
+
+
+def test_a_handler_uses_no_stored_message_that_it_may_deliver_again() -> None:
+    other = Address("A", "0" * 16)
+    layer = restarted([(stored(number, other), 5) for number in range(3, 8)], joined_at=5)
+    assert answer(layer, other, 3, 5) == ([], [(other, 5)])
+
+
+def test_a_handler_takes_no_messages_of_an_origin_that_it_has_only_stored() -> None:
+    former = Address("Z", "2" * 16)
+    layer = restarted([(stored(1, former), 5)], joined_at=1)
+    layer.above.clear()
+    layer.up(Run(former, None, (Data(),), former, 2, 0, 1, pack([b"x"])))
+    assert layer.above == [] and layer.env.counters["drop multicast of a non-member"] == 1
+
+
+def test_a_handler_forgets_stored_messages_that_are_too_old() -> None:
+    other = Address("A", "0" * 16)
+    layer = restarted([(stored(3, other), LATE_KEEP), (stored(4, other), LATE_KEEP - 1)], joined_at=9)
+    assert answer(layer, other, 3, 5) == ([4], [(other, 4)])

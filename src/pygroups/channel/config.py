@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import msgspec
@@ -74,7 +75,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     use_mcast_for_gossip: bool = False  # each gossip goes to all members at once, and not to a random subset
     subset: float = 0.3  # the share of the members that get a gossip from one member, of at most four members
     lag: int = _DEFAULT.lag  # messages of each sender that are kept although all members have them
-    late_join_handler: bool = False  # this member keeps messages longer, for members that come late or come back
+    late_join_handler: bool | str | os.PathLike[str] = False  # this member keeps messages longer, for members that come
+    # late or come back: True in memory, the path of a folder also there, for the next process that is given this folder
     catch_up: bool = False  # when it joins, this member begins with the messages that others still hold
     gossip_rate: int = _DEFAULT.gossip_rate  # the most bytes a second that this member sends to all
     epsilon: float = 0.01  # the share of messages that members may miss; the audit judges it (promise `epsilon`)
@@ -100,9 +102,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"config link_bytes={self.link_bytes:,} must be at least window={self.window:,}")
 
     def _check_gossip(self) -> None:
-        for name in ("dynamic", "use_mcast_for_gossip", "late_join_handler", "catch_up"):
+        for name in ("dynamic", "use_mcast_for_gossip", "catch_up"):
             if not isinstance(getattr(self, name), bool):
                 raise UsageError(f"config {name}={getattr(self, name)!r} must be True or False")
+        late = self.late_join_handler
+        if not isinstance(late, bool | str | os.PathLike) or late == "":
+            raise UsageError(f"config late_join_handler={late!r} must be True, False, or the path of a folder")
         share = self.subset
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.001 <= share <= 1:
             raise UsageError(f"config subset={share!r} must be a share of the members, from 0.001 to 1")
@@ -142,7 +147,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "epsilon_ppm": round(self.epsilon * MILLION),
             "gossip_rate": self.gossip_rate,
             "use_mcast_for_gossip": int(self.use_mcast_for_gossip),
-            "late_join_handler": int(self.late_join_handler),
+            "late_join_handler": int(self.late_join_handler is not False),
             "catch_up": int(self.catch_up),
             "desired_avg_gossip": round(self.desired_avg_gossip * SECOND),
         }

@@ -98,7 +98,7 @@ class Options:
         _check_min_members(self.min_members)
         _check_expect(self.expect, self.chosen_profile, self.sources)
         _ = self.limits  # raises for a wrong value
-        _ = self.sources, self.folder  # relative paths count from the folder that is current now
+        _ = self.sources, self.folder, self.late_folder  # relative paths count from the folder that is current now
 
     @cached_property
     def chosen_profile(self) -> Profile:
@@ -168,6 +168,14 @@ class Options:
     def folder(self) -> Path | None:
         """The folder of the journal, as an absolute path."""
         return None if self.journal is None else absolute(self.journal, f"journal={self.journal!r}")
+
+    @cached_property
+    def late_folder(self) -> Path | None:
+        """The folder of a late-join handler for the messages of this group, as an absolute path."""
+        given = self.config.late_join_handler if isinstance(self.config, Config) else False
+        if isinstance(given, bool):
+            return None
+        return absolute(given, f"config late_join_handler={given!r}") / self.journal_name
 
     def named(self, name: str) -> Options:
         """The same options with this name, and with the same folders after a change of the current folder."""

@@ -15,7 +15,7 @@ from pygroups.core.limits import SECOND, UNREAD_EVENTS_MAX
 from pygroups.core.merge_events import StaysApart
 from pygroups.core.merge_side import choice_of
 from pygroups.core.run import Run
-from pygroups.core.services import PRIMARY
+from pygroups.core.services import GOSSIP, PRIMARY
 from pygroups.core.stack import Stack
 from pygroups.core.state_events import StateArrived, StateTaken, StateWanted
 from pygroups.core.tables import Tables, under
@@ -24,6 +24,7 @@ from pygroups.drivers.contacts import parse_contact
 from pygroups.drivers.discovery.options import LISTED_MAX
 from pygroups.drivers.forks import watched
 from pygroups.drivers.handshake import OtherSecret
+from pygroups.drivers.late_store import LateStore
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import Member
 from pygroups.drivers.rate_limited import RateLimitedLog
@@ -65,6 +66,7 @@ class Session:
         "view.left": "members_max",
         "view.members": "members",
         "view.transitional": "members",
+        **under("member.late", LateStore.tables),
         **under("member.local", LocalSocket.tables),
         **under("reading", Inbox.tables),
         **under("receivers", KnownReceivers.tables),
@@ -95,13 +97,15 @@ class Session:
         self.network = here.network(me, options)
         self.directory = here.discovery(me, options, self.network)
         journal = here.journal(me, options)
-        stack = self._stack(journaling=journal is not None)
+        self.log = Log(me.name, options.journal_name)
+        late = self._late_store()
+        stack = self._stack(journaling=journal is not None, late=late)
         self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
+        self.member.late = late
         if PRIMARY in options.chosen_profile.services:
             self.member.answers_for(here.former(me, options))
             self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
         self._connect()
-        self.log = Log(me.name, options.journal_name)
         self.refusals = RateLimitedLog(self.log, lambda: here.clock.now() / SECOND)
         later = self.member.loop.call_later
         self.states = States(options.state, self.member, config, later, self._broke, self.log)
@@ -125,11 +129,20 @@ class Session:
         watched(self)
         here.ready(self)
 
-    def _stack(self, *, journaling: bool) -> Stack:
+    def _late_store(self) -> LateStore | None:
+        """The folder of a late-join handler, in a profile with such handlers."""
+        folder = self.options.late_folder
+        if folder is None or GOSSIP not in self.options.chosen_profile.services:
+            return None
+        return LateStore(folder, self.platform.clock.wall(), lambda text: self.log.warning("%s", text))
+
+    def _stack(self, *, journaling: bool, late: LateStore | None) -> Stack:
         options, here = self.options, self.platform
         env = Env(self.me, here.clock.now(), here.chance(self.me), options.limits, journaling=journaling)
         env.lossless = self.network.lossless
         env.archiving = options.journal_payloads
+        if late is not None:
+            env.kept, env.stored, late.stored = [], late.stored, ()
         env.expect = options.expect or 0
         env.on_merge, env.chooses = choice_of(options.on_merge, self._undecided)
         frame_bytes = options.carrier.frame_bytes(options.limits)

@@ -51,6 +51,7 @@ class Env:
         "gauges",
         "journaling",
         "keeps_state",
+        "kept",
         "lossless",
         "me",
         "now",
@@ -59,6 +60,7 @@ class Env:
         "rng",
         "run_records",
         "services",
+        "stored",
         "totals",
         "view",
     )
@@ -66,8 +68,10 @@ class Env:
     tables: ClassVar[Tables] = {
         "counters": "counters",
         "drops": "counters",
+        "kept": "turn",
         "records": "turn",
         "services": "fixed",
+        "stored": "nothing",
     }
 
     def __init__(self, me: Address, now: int, rng: Random, config: Config, *, journaling: bool = False) -> None:
@@ -81,6 +85,8 @@ class Env:
         self.expect = 0  # processes that may take part in the birth of the group; 0: the directory's lock decides
         self.former: FormerLife | None = None  # as the folder of the journal shows it; the driver sets it
         self.keeps_state = True  # the application has a state: it can give the state, and needs it when it joins
+        self.kept: list[Run] | None = None  # delivered runs of this turn, which the driver stores; None: it stores none
+        self.stored: Sequence[tuple[Run, int]] = ()  # those of an earlier process, and the age of each in microseconds
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
         self.on_merge = KEEP  # how the side that wins a merge is chosen; part of the fingerprint
         self.chooses: Chooses | None = None  # chooses this side; None: no side wins

@@ -24,6 +24,7 @@ from pygroups.journal.writer import JournalError
 
 from .forks import watched
 from .former_life import Former
+from .late_store import LateStore
 from .local_socket import LocalSocket
 
 
@@ -128,6 +129,7 @@ class Member:
         self.stats_timer: Timer | None = None
         self.closed = False
         self.local: LocalSocket | None = None  # for commands of an operator
+        self.late: LateStore | None = None  # of a late-join handler with a folder
         self.former: Former | None = None  # the former incarnation that this process answers for
         watched(self)
 
@@ -192,6 +194,9 @@ class Member:
     def _play(self) -> None:
         now = self.clock.now()
         turn.play(self.stack, self.inbox.consumed(), now, self)
+        if self.late is not None and (kept := self.stack.env.kept):
+            self.late.write(kept, self.clock.wall())
+            kept.clear()
         self.inbox.turned()
         if not self.closed:
             self._arm(self.stack.wake())
@@ -264,9 +269,9 @@ class Member:
     def forked(self) -> None:
         """In a forked child this member takes no turn.  The connections, entry and journal belong to the parent."""
         self.closed = True
-        for journal in (self.journal, self.former):
-            if journal is not None:
-                journal.close()
+        for file in (self.journal, self.former, self.late):
+            if file is not None:
+                file.close()
 
     def close(self) -> None:
         """Stop immediately: take no turn, and close the connections, the entry and the journal."""
@@ -275,7 +280,7 @@ class Member:
             if timer is not None:
                 timer.cancel()
         with ExitStack() as rest:  # if one part fails to close, the others are closed
-            for part in (self.journal, self.former):
+            for part in (self.journal, self.former, self.late):
                 if part is not None:
                     rest.callback(part.close)
             rest.callback(self.discovery.close)

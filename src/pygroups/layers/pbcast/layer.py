@@ -79,6 +79,8 @@ class Pbcast(Layer):
         self.lag = LATE_LAG if self.late else env.config.lag
         self.keep = LATE_KEEP if self.late else env.config.gossip_keep
         self.store = Store(LATE_BUFFER if self.late else env.config.gossip_buffer)
+        self.store.restore([(run, age) for run, age in env.stored if age < self.keep], env.now)
+        env.stored = ()
         self.repair = Repair(self, self.store)
         self.cache = Cache(env.config.gossip_cache)
         self.queue: list[Run] = []  # gossips and requests of this turn: they come after the messages
@@ -134,7 +136,7 @@ class Pbcast(Layer):
         if self.view is None or self.starting is not None or self.stopped:
             env.drop("multicast before the first view")
             return
-        if name not in self.view.members and name not in self.store.origins:
+        if name not in self.view.members and not self.store.had(name):
             env.drop("multicast of a non-member")
             return
         origin = self.store.of(name)
@@ -165,6 +167,8 @@ class Pbcast(Layer):
         forgotten = self.store.keep(kept, self.env.now)
         if forgotten:
             self.env.count("runs forgotten for the limit of bytes", forgotten)
+        if self.env.kept is not None:
+            self.env.kept.append(kept)
         self.unread.delivered(kept)
         self.above.append(kept)
 
@@ -282,8 +286,9 @@ class Pbcast(Layer):
             origin = self.store.origins.get(name)
             if origin is None:
                 continue
-            if low < origin.low and low < origin.next:
-                lows.append((name, origin.low))
+            held = origin.held_from(low)
+            if low < held:
+                lows.append((name, held))
             for run in origin.between(low, high):
                 if not runs or room < len(run.body):
                     self.env.drop("requests for more runs than are sent at once")
@@ -397,7 +402,7 @@ class Pbcast(Layer):
         """Hand up the first view, and all that came after it."""
         starts = {member: max(START, start) for member, start in starts.items()} | {self.env.me: START}
         for member, start in starts.items():
-            self.store.origins[member] = Origin(start)
+            self.store.begin(member, start)
         behind, self.starting, self.behind = self.behind, None, []
         self.start_at = NEVER
         self.above.append(structs.replace(event, starts=starts))

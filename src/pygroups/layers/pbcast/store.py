@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import ClassVar, Final
 
@@ -44,6 +45,11 @@ class Origin:
     def low(self) -> int:
         """The first message that is held; `next` if none is."""
         return self.kept[0].first if self.kept else self.next
+
+    def held_from(self, low: int) -> int:
+        """The first held message from `low` on; `next` if none is, and `low` if it is not below `next`."""
+        at = bisect_right(self.kept, low, key=_NEXT)
+        return max(low, self.kept[at].first if at < len(self.kept) else self.next)
 
     @property
     def first_early(self) -> int | None:
@@ -86,11 +92,12 @@ class Store:
     """The messages of all origins, within a limit of bytes for the delivered ones, and the same for the early ones.
     Above the limit the oldest delivered ones are forgotten."""
 
-    __slots__ = ("ages", "bytes_held", "early_bytes", "limit", "origins", "runs_kept")
+    __slots__ = ("ages", "bytes_held", "early_bytes", "limit", "only_stored", "origins", "runs_kept")
 
     tables: ClassVar[Tables] = {
         "ages": lambda config, members: 2 * runs_max(config) + SLACK + 1,
         "ages[]": "fixed",
+        "only_stored": "marks",
         "origins": "marks",
         "origins[].early": lambda config, members: config.gossip_early_max,
         "origins[].kept": lambda config, members: runs_max(config),
@@ -99,6 +106,7 @@ class Store:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.origins: dict[Address, Origin] = {}
+        self.only_stored: dict[Address, None] = {}  # origins whose messages an earlier process got, and not this one
         self.ages: deque[tuple[Address, int, int]] = deque()  # of the kept runs, in the order of arrival: the origin,
         # the number after its last message, and when it arrived
         self.bytes_held = 0  # of the kept runs
@@ -111,6 +119,29 @@ class Store:
         if found is None:
             found = self.origins[origin] = Origin()
         return found
+
+    def had(self, name: Address) -> bool:
+        """Whether this member has begun with the messages of an origin."""
+        return name in self.origins and name not in self.only_stored
+
+    def begin(self, name: Address, next: int) -> None:
+        """Begin with the message `next` of an origin.  Stored messages stay if they come before it."""
+        kept = self.origins[name].kept if name in self.origins else []
+        if kept and kept[-1].next > next:
+            self.forget(name)
+        self.only_stored.pop(name, None)
+        origin = self.of(name)
+        origin.next = origin.known = next
+
+    def restore(self, stored: Sequence[tuple[Run, int]], now: int) -> None:
+        """Keep the runs that an earlier process stored, with the age of each: ascending per origin."""
+        for run, age in stored:
+            assert run.origin is not None
+            origin = self.of(run.origin)
+            self.only_stored[run.origin] = None
+            assert run.first >= origin.next, "stored runs out of order"
+            origin.next = origin.known = run.next
+            self.keep(run, now - age)
 
     def keep(self, run: Run, now: int) -> int:
         """Keep a delivered run.  Returns how many runs were forgotten because of the limit."""
@@ -168,6 +199,7 @@ class Store:
 
     def forget(self, name: Address) -> None:
         """Forget an origin."""
+        self.only_stored.pop(name, None)
         origin = self.origins.pop(name, None)
         if origin is not None:
             self.bytes_held -= sum([size_of(run) for run in origin.kept])
