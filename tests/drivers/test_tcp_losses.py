@@ -157,3 +157,21 @@ def test_noise_of_a_stranger_is_no_loss() -> None:
             assert a.losses == b.losses == []
 
     run(main)
+
+
+def test_a_frame_that_is_not_authentic_ends_its_connection_and_both_ends_report_the_loss() -> None:
+    """Only reported losses are repaired, so no frame is dropped in silence."""
+
+    async def main() -> None:
+        async with nodes(A, B) as (a, b):
+            a.net.send([((B,), [b"first"])])
+            await until(lambda: b.frames)
+            b.net.door.receive = lambda frame: False
+            a.net.send([((B,), [b"forged"])])
+            await until(lambda: a.losses and b.losses)
+            assert (a.losses, b.losses) == ([B], [A])
+            assert b.counts["connections closed: a frame that is not authentic"] == 1
+            b.net.door.receive = b.net.receive
+            await until(lambda: a.net.send([((B,), [b"again"])]) or b"again" in b.frames)
+
+    run(main)
