@@ -123,7 +123,6 @@ class Session:
         )
         self.waits = Waits(me, options, self.sending, self.reading, self.log, self._announced, self._alone)
         self.watchdog = Watchdog(self.waits, here.loop(), here.clock, self.log, config.heartbeat_timeout / SECOND)
-        self.watchdog.also = self.look_at_secret
         self.receivers = None if options.group is not None else KnownReceivers(self.network.meet, config.contacts_max)
         self.reachable = Reachable(self.network.knows)
         watched(self)
@@ -212,6 +211,7 @@ class Session:
             if self.member.local is not None:
                 await self.member.local.open()
             self.member.begin()
+            self.watchdog.also = self.look_at_secret
             self.watchdog.start()
             if self.receivers is None:
                 self.member.ask(core.Join())
