@@ -14,16 +14,17 @@ from pygroups.sim.promises.facts import Viewed, WorldFacts
 from pygroups.sim.promises.pace import RequestPace
 
 A, B = (Address(name, f"{number:016x}") for number, name in enumerate("AB", 1))
-PERIOD = Config().nakack_period
+CONFIG = Config()
+PERIOD = CONFIG.nakack_period
 DOUBLED = [(0, 7), (1, 7), (3, 7), (7, 7), (15, 7), (31, 7), (56, 7), (81, 7)]  # the period, and the lowest run
 EACH = [(period, 7) for period in range(11)]
 
 
-def judged(requests: Sequence[tuple[int, int]], between: str = "") -> RequestPace:
+def judged(requests: Sequence[tuple[int, int]], between: str = "", config: Config = CONFIG) -> RequestPace:
     """The requests of B; before the last one, `between` happens."""
     check = RequestPace()
     now = 0
-    check.around = WorldFacts(clock=lambda: now)
+    check.around = WorldFacts(clock=lambda: now, config=config)
     view = Viewed(B, ViewId(2, A), (A, B), None, None, (), None)
     for place, (period, low) in enumerate(requests, 1):
         if place == len(requests) and between:
@@ -50,6 +51,14 @@ PLANTED = {
     "with a later run between": [(period, low) for period in range(11) for low in (7, 9)][:-1],
     "just too often": [(5 * period, 7) for period in range(10)] + [(49, 7)],
 }
+
+
+def test_short_pauses_allow_more_requests() -> None:
+    """With pauses of at most 50 ms a run is requested every 40 ms or so; every 20 ms is a storm still."""
+    config = Config(nakack_backoff_max=50_000)
+    assert judged([(2 * count, 7) for count in range(40)], config=config)
+    with pytest.raises(Broken, match="was requested"):
+        judged([(count, 7) for count in range(40)], config=config)
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from pygroups.core.address import Address
@@ -10,7 +11,17 @@ from pygroups.core.view import ViewId
 from .facts import Check, Viewed
 
 PERIODS: Final = 50  # requests in so many periods are counted
-REQUESTS_MAX: Final = 10  # for one run; pauses that double allow eight
+SPARE: Final = 3  # requests beyond those that the pauses allow
+
+
+@lru_cache
+def requests_max(period: int, longest: int) -> int:
+    """The most requests for one run within PERIODS: pauses begin at `period`, double up to `longest`, and chance
+    shortens each by up to a quarter."""
+    count, at, pause = 1, 0, period
+    while (at := at + max(period, pause - pause // 4)) < PERIODS * period:
+        count, pause = count + 1, max(period, min(2 * pause, longest))
+    return count + SPARE
 
 
 class RequestPace(Check):
@@ -30,11 +41,12 @@ class RequestPace(Check):
         return {"request-pace": self.judged}
 
     def runs_requested(self, member: Address, stream: Address, low: int) -> None:
-        now, asked = self.around.clock(), self.asked.setdefault(member, {})
-        times = [*asked.get(stream, {}).get(low, ())[-REQUESTS_MAX:], now]
+        now, asked, config = self.around.clock(), self.asked.setdefault(member, {}), self.around.config
+        most = requests_max(config.nakack_period, config.nakack_backoff_max)
+        times = [*asked.get(stream, {}).get(low, ())[-most:], now]
         asked[stream] = {run: at for run, at in asked.get(stream, {}).items() if run < low} | {low: times}
         self.judged += 1
-        if len(times) > REQUESTS_MAX and now - times[0] < PERIODS * self.around.config.nakack_period:
+        if len(times) > most and now - times[0] < PERIODS * config.nakack_period:
             detail = f"run {low} of {stream} was requested {len(times)} times in {now - times[0]} us"
             self.broken("request-pace", detail, member=member, other=stream)
 
