@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pygroups import Channel, ChannelClosed, StateLost, UsageError, View
+from pygroups import Channel, ChannelClosed, DeliveredElsewhere, Gap, StateLost, Unknown, UsageError, View
 from pygroups.blocks import Blocks, Change, ReplicatedDict, Resync
 from pygroups.testing import Group
 
@@ -161,6 +161,49 @@ async def test_the_side_that_loses_a_merge_takes_the_other_dict(group: Group) ->
         await dicts["C"].set("after", 3)
         await group.settled()
         assert dict(dicts["A"]) == {"both": 1, "x": 1, "after": 3}
+
+
+async def test_a_write_that_only_the_other_side_made_raises(group: Group) -> None:
+    """A member that was stopped gets such a gap; the group in memory stops none."""
+    async with Blocks("g", name="A") as a:
+        calls = [a._calls.begin() for _ in range(3)]
+        for number, call in enumerate(calls):
+            call.message = number + 1
+        a._on_event(Gap(a.channel.address, 2, 1, ()))
+        with pytest.raises(DeliveredElsewhere):
+            await calls[1].answer
+        assert [call.answer.done() for call in calls] == [False, True, False]
+
+
+async def test_a_call_of_an_excluded_member_ends_and_its_blocks_go_on(group: Group) -> None:
+    options: dict[str, Any] = {"profile": "uniform", "rejoin": True}
+    async with (
+        Blocks("g", name="A", **options),
+        Blocks("g", name="B", **options),
+        Blocks("g", name="C", **options) as c,
+    ):
+        d: ReplicatedDict[str, int] = ReplicatedDict(c, "d", str, int)
+        group.partition(["C"])
+        writing = asyncio.create_task(d.set("x", 1))
+        await asyncio.sleep(20)
+        assert not writing.done()
+        group.heal()
+        with pytest.raises(Unknown, match="before it could see the effect"):
+            await writing
+        await d.set("y", 2)
+        assert dict(d) == {"y": 2}
+
+
+async def test_a_call_whose_change_came_with_a_state_ends(group: Group) -> None:
+    async with Blocks("g", name="A") as a:
+        d: ReplicatedDict[str, int] = ReplicatedDict(a, "d", str, int)
+        call = a._calls.begin()
+        call.message = await a.channel.send(b"its command, which the state has", until="read")
+        await d.set("x", 1)
+        await a.set_state(a._replica.saved())
+        with pytest.raises(Unknown, match="the change is made"):
+            await call.answer
+        assert dict(d) == {"x": 1}
 
 
 async def test_the_program_gets_the_other_events_and_its_own_messages(group: Group) -> None:

@@ -83,6 +83,23 @@ async def test_the_lock_of_a_crashed_member_is_free_with_the_view_without_it(gro
         assert not grant.is_held
 
 
+async def test_a_member_that_waits_for_a_lock_and_crashes_does_not_get_it(group: Group) -> None:
+    async def wait() -> None:
+        async with uniform() as blocks, Lock(blocks, "till"):
+            raise AssertionError("it crashed before")
+
+    async with uniform("A") as a, uniform("B") as b:
+        grant = await Lock(a, "till").acquire()
+        group.start("C", wait())
+        await asyncio.sleep(2)
+        waiting = asyncio.create_task(Lock(b, "till").acquire())
+        await asyncio.sleep(1)
+        group.crash("C")
+        await asyncio.sleep(2)
+        await grant.release()
+        await (await waiting).release()
+
+
 async def test_a_lease_ends_by_order_and_its_holder_knows_it_first(group: Group) -> None:
     async with uniform("A") as a, uniform("B") as b:
         at_a, at_b = Lock(a, "till", lease=10), Lock(b, "till", lease=10)

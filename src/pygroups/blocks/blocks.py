@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 from weakref import ref
 
-from pygroups.channel import Blocked, Channel, Event, Gap, Left, MergeView, Message, View
+from pygroups.channel import Blocked, Channel, Event, Gap, Left, Message, View
 from pygroups.channel.options import with_parameters_of
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, Error, StateLost, Timeout, Unknown, UnknownYet, UsageError
@@ -200,8 +200,6 @@ class Blocks:
         self._mine[self.channel.address] = None
         self._replica.on_view(view.members)
         self._spread()
-        if isinstance(view, MergeView):
-            self._count_again()
         for endpoint in list(self._endpoints.values()):
             endpoint.on_view(view.members)
         if self._in_view is not None and not self._in_view.done():
