@@ -42,7 +42,7 @@ class Judge:
         self.numbers: dict[int, str] = {}  # of the counter
         self.put: list[int] = []  # tasks
         self.done: dict[int, str] = {}
-        self.unsure: list[int] = []  # tasks that are done or not
+        self.unsure: dict[int, str] = {}  # tasks that are done or not, and the last worker that said so
         self.founded = 0  # processes that began without a state
         self.ended = 0  # by an error
 
@@ -260,9 +260,10 @@ class Drawn:
             with contextlib.suppress(*PASSING):
                 task = await queue.get(timeout=chance.choice([1, 5]))
                 await asyncio.sleep(chance.choice([0, 0.01, 0.3]))
+                self.judge.unsure[task.id] = name  # it can crash when the group knows, before it can tell
                 try:
                     await task.done()
-                except Unknown:
-                    self.judge.unsure.append(task.id)
+                except NotHeld:
+                    del self.judge.unsure[task.id]
                     raise
                 self.judge.on_done(name, task.id)
