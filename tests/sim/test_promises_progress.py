@@ -66,7 +66,9 @@ class Looks(History):
                 cut += [(pair[2], pair[0]) for pair in part.split()[1:] if pair[1] == "-"]
         at = (now * SECOND, self.changed * SECOND, BOUND * SECOND)
         everybody = tuple(sorted(stands, key=lambda stand: stand.member))
-        self.judge.looked(Situation(*at, frozenset(cut), everybody, self.changes, "far" in parts))
+        misled = max(float(part.split()[1]) if part.startswith("misled ") else 0.0 for part in parts)
+        situation = (frozenset(cut), everybody, self.changes, "far" in parts, round(misled * SECOND))
+        self.judge.looked(Situation(*at, *situation))
 
     def stand(self, one: str, number: int, by: str, members: str, words: dict[str, list[str]]) -> Stand:
         return Stand(
@@ -162,6 +164,10 @@ JOINS = {
     "it joins slowly, as another one joins": (WELL + "start D\n" + SLOWLY, 0, False),
     "it joins slowly, as somebody was stopped": (WELL.replace("in 1 AB", "in 1 AB; blocked A") + SLOWLY, 0, False),
     "it joins slowly, as somebody is far": (WELL.replace("in 1 AB", "in 1 AB; far") + SLOWLY, 0, False),
+    "it joins slowly, as the directory misled at its start": (WELL + SLOWLY + "; misled 9.2", 0, False),
+    "it joins slowly, as the directory still misleads": (WELL + SLOWLY + "; misled 11", 0, False),
+    "it joins slowly, after the directory was misleading": (WELL + SLOWLY + "; misled 9.1", 1, True),
+    "it joins slowly, as the directory misled before": (WELL.replace("AB\n", "AB; misled 9.05\n") + SLOWLY, 0, False),
     "it joins slowly, as two others do not reach each other": (
         WELL.replace("1 AB\n", "1 AB; cut A-B\n") + SLOWLY,
         0,

@@ -118,7 +118,7 @@ class Situation(msgspec.Struct, frozen=True):
     stands: tuple[Stand, ...]
     changes: int = 0  # number of changes of links and processes so far
     distant: bool = False  # whether some links are much slower than usual
-    misled: bool = False  # whether answers of the directory are late, outdated or incomplete
+    misled_until: int = 0  # until then the directory answers late, incompletely, or with former members
 
 
 class WorldFacts(msgspec.Struct):

@@ -51,7 +51,8 @@ class Joins(Check):
         config = self.around.config
         noticed = situation.since + detection(config, MEMBERS)  # end of earlier faults
         settled = situation.now > max(noticed, self.viewed_at + SECOND)
-        self.calm = settled and not situation.distant and not situation.misled and _is_well(situation)
+        misled = situation.misled_until > situation.now
+        self.calm = settled and not situation.distant and not misled and _is_well(situation)
 
     def _newcomer(self, situation: Situation) -> Stand | None:
         """The process that began to join after the last observation, if nothing else changed.  The restart of an
@@ -66,7 +67,7 @@ class Joins(Check):
         if joining is None or joining.member not in self.views:
             return
         self.joining = None
-        if situation.misled:
+        if situation.misled_until > joining.born:
             return
         inside = [stand for stand in situation.stands if stand.view is not None]
         if not all(linked(joining, stand, situation.cut) for stand in inside if stand.member != joining.member):

@@ -50,7 +50,8 @@ class MergesInTime(Check):
         hindered = any(
             stand.view is None or stand.leaving or stand.stateless or not stand.runs for stand in situation.stands
         )
-        unclear = situation.cut or situation.distant or situation.misled or around.restless()
+        misled = situation.misled_until > situation.now
+        unclear = situation.cut or situation.distant or misled or around.restless()
         return MERGING in around.services and not hindered and not unclear
 
     def _judge(self, lasts: int, members: list[Address]) -> None:

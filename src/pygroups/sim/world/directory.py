@@ -42,13 +42,13 @@ class Directory:
         """Make answers wrong in this way until `until`; steps.Mislead says what each way means."""
         self._wrong[how] = max(until, self._wrong.get(how, 0))
 
-    def misleads(self, now: int) -> bool:
-        """Whether answers that a process without a view can get are wrong in any way now."""
-        return any(now < until for how, until in self._wrong.items() if how != "nobody")
+    def misled_until(self) -> int:
+        """The end of the last period so far in which answers to a process without a view are wrong in any way."""
+        return max((until for how, until in self._wrong.items() if how != "nobody"), default=0)
 
-    def tells_the_truth(self) -> None:
-        """Make all answers right again."""
-        self._wrong = {}
+    def tells_the_truth(self, now: int) -> None:
+        """Make all answers from `now` on right again."""
+        self._wrong = {how: min(until, now) for how, until in self._wrong.items()}
 
     def is_wrong(self, how: How, now: int) -> bool:
         """Whether answers are wrong in this way now."""

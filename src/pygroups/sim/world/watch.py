@@ -65,6 +65,4 @@ class Watch:
         if any(habits.state != "gives" for habits in world.schedule.habits.values()):
             bound += world.config.state_timeout
         times = (world.agenda.now, self.since, bound)
-        return Situation(
-            *times, cut, tuple(stands), sum(self._stamp), farthest > 0, world.directory.misleads(world.agenda.now)
-        )
+        return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0, world.directory.misled_until())

@@ -291,7 +291,7 @@ class World(VirtualWorld[SimulatedMember]):
         self.late_until = self.agenda.now + self.network.weather.lateness
         self.judge.unsettled(self.late_until)
         self.network.mend_all()
-        self.directory.tells_the_truth()
+        self.directory.tells_the_truth(self.agenda.now)
         for member in list(self.beside.values()):
             self.crash(member)
         self.network.set_weather(CALM)
