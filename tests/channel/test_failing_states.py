@@ -79,9 +79,9 @@ def given_by(app: App, read: bool = True) -> tuple[list[core.Event], Exception |
         states = States(cast(Any, app), recorder, config, loop.call_later, later.append, Log("A", "g"))
         wanted: StateRequest = states.want(StateWanted(VIEW, (B, C), {}))
         error = await states.provide(wanted) if read else None
-        await asyncio.sleep(0.2)
-        assert not states.tasks
-        assert not states.wanted
+        async with asyncio.timeout(60):
+            while states.tasks or states.wanted:
+                await asyncio.sleep(0.01)
         return error
 
     error = asyncio.run(main())
