@@ -58,6 +58,30 @@ def test_a_group_of_three_whose_coordinator_is_killed() -> None:
     assert done.stderr == ""
 
 
+def test_a_load_of_fewer_messages_than_seconds_is_measured_to_its_end() -> None:
+    done = perf("--members", "2", "--rate", "0.5", "--duration", "0.5", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["order_verified"] is True
+
+
+def test_a_rate_above_what_the_group_takes_ends_with_the_load() -> None:
+    done = perf("--members", "1", "--rate", "999999999", "--duration", "0.1", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--journal", "/proc/nothing"], "the journal in /proc/nothing"),
+        (["--profile", "gossip", "--size", "1000000"], "payload"),
+    ],
+)
+def test_the_error_of_a_member_is_told_in_one_line(options: list[str], says: str) -> None:
+    done = perf("--members", "2", "--duration", "0.1", *options)
+    assert done.returncode == 2 and done.stdout == ""
+    assert says in done.stderr and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
 def test_the_numbers_of_the_group() -> None:
     result = judged({}, {"latencies": [0.002], "gap": 0.02, "run_messages_max": 4}, {"gap": 0.05})
     assert result.is_right
@@ -102,6 +126,7 @@ def test_nothing_delivered_is_no_division_by_zero() -> None:
         (["--senders", "none"], "neither all nor a number"),
         (["--rate", "0"], "neither max nor a number"),
         (["--size", "15"], "at least 16"),
+        (["--size", "67108865"], "at most 67108864"),
         (["--duration", "0"], "more than 0"),
         (["--profile", "unicast"], "no group to measure"),
         (["--profile", "uniform", "--members", "2", "--failover"], "give more"),

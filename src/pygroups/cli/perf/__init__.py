@@ -109,6 +109,7 @@ def _task(members: int, profile: str, transport: str | None, journal: Path | Non
 def _check(members: int, senders: int, size: int, profile: str, duration: float, *, failover: bool) -> None:
     """Raise UsageError for values that no measurement has."""
     from pygroups.cli.perf.messages import HEAD
+    from pygroups.core.limits import Config
     from pygroups.layers.profiles import profile_named
 
     services = profile_named(profile).services
@@ -122,6 +123,8 @@ def _check(members: int, senders: int, size: int, profile: str, duration: float,
         raise UsageError(
             f"--size {size} must be at least {HEAD.size}: each message carries its sender, number and time"
         )
+    if size > Config().payload_max:
+        raise UsageError(f"--size {size} must be at most {Config().payload_max}: a message has no more bytes")
     if not 0 < duration <= DURATION_MAX:
         raise UsageError(f"--duration {duration:g} must be more than 0 and at most {DURATION_MAX:,.0f} seconds")
     if failover and members < (3 if PRIMARY in services else 2):

@@ -15,11 +15,11 @@ from typing import Final, TypeVar
 import msgspec
 
 from pygroups.cli.progress import say
-from pygroups.core.errors import Error
+from pygroups.core.errors import Error, UsageError
 from pygroups.core.services import TOTAL
 from pygroups.layers.profiles import profile_named
 
-from .messages import Begin, Finish, Order, Report, Seen, Sent, Task, Viewed
+from .messages import Begin, Failed, Finish, Order, Report, Seen, Sent, Task, Viewed
 from .result import Result, result_of
 
 START: Final = 0.3  # seconds from the order to the first message
@@ -49,10 +49,15 @@ class MemberProcess:
         self.process.stdin.write(msgspec.json.encode(order) + b"\n")
 
     async def next(self, kind: type[Kind]) -> Kind:
-        """The next report of this kind; others are left out.  Raises PerfFailed if the process has ended."""
+        """The next report of this kind; others are left out.
+
+        Raises PerfFailed if the process has ended, and UsageError if its call was wrong.
+        """
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
             report: Report = msgspec.json.decode(line, type=Report)
+            if isinstance(report, Failed):
+                raise (UsageError if report.is_usage else PerfFailed)(f"member m{self.index}: {report.text}")
             if isinstance(report, kind):
                 return report
         code = await self.process.wait()

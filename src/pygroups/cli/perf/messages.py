@@ -80,4 +80,11 @@ class Seen(msgspec.Struct, tag="seen"):
     gap: float | None  # the longest time between two deliveries of which the later is after the kill
 
 
-Report = Viewed | Sent | Seen
+class Failed(msgspec.Struct, tag="failed"):
+    """The last line of a member that an error of pygroups ended."""
+
+    text: str
+    is_usage: bool  # the call was wrong
+
+
+Report = Viewed | Sent | Seen | Failed

@@ -18,12 +18,14 @@ from xxhash import xxh3_64
 
 from pygroups.channel.channel import Channel
 from pygroups.channel.channel_events import Message, View
+from pygroups.core.errors import Error, UsageError
 from pygroups.core.run import Run
 from pygroups.core.totals import Volume
 
-from .messages import HEAD, Begin, Finish, Load, Order, Report, Seen, Sent, Task, Viewed
+from .messages import HEAD, Begin, Failed, Finish, Load, Order, Report, Seen, Sent, Task, Viewed
 
-YIELD_EVERY: Final = 256  # messages between two looks at the clock
+YIELD_EVERY: Final = 256  # messages between two looks at the clock, at most
+YIELD_BYTES: Final = 256_000  # the bytes of these messages, at most, if there are several
 SAMPLE: Final = 5_000  # values of a kind in one report
 
 
@@ -90,8 +92,7 @@ class Worker:
             asyncio.get_running_loop().call_later(max(0.0, at - time.monotonic()), self._look)
         if begin.sends:
             await (self._flood(begin.until) if self.load.rate is None else self._drip(self.load.rate, begin.until))
-        else:
-            await asyncio.sleep(max(0.0, begin.until - time.monotonic()))
+        await asyncio.sleep(max(0.0, begin.until - time.monotonic()))
         say(Sent(self.accepted))
 
     def _look(self) -> None:
@@ -99,15 +100,19 @@ class Worker:
 
     async def _flood(self, until: float) -> None:
         send, pad, pack, index, now = self.channel.send, self._pad(), HEAD.pack, self.index, time.monotonic
+        turn = range(max(1, min(YIELD_EVERY, YIELD_BYTES // self.load.size)))
         while now() < until:
-            for _ in range(YIELD_EVERY):
+            for _ in turn:
                 await send(pack(index, self.accepted, now()) + pad)
                 self.accepted += 1
 
     async def _drip(self, rate: float, until: float) -> None:
-        """A message that is late because an earlier one waited counts its latency from when it was due."""
+        """A message that is late because an earlier one waited counts its latency from when it was due.
+
+        Messages that are due and not sent at the end of the load are not sent: the group is slower than this rate.
+        """
         pad, due = self._pad(), time.monotonic()
-        while due < until:
+        while due < until and time.monotonic() < until:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             await self.channel.send(HEAD.pack(self.index, self.accepted, due) + pad)
             self.accepted += 1
@@ -210,13 +215,13 @@ async def main() -> None:
         expect=task.expect,
         journal=task.journal,
     )
-    async with channel:
+    async with channel, asyncio.TaskGroup() as tasks:
         worker = Worker(channel, task.index, task.load)
-        running = [asyncio.create_task(worker.read())]
+        running = [tasks.create_task(worker.read())]
         while line := await orders.readline():
             order = msgspec.json.decode(line, type=Order)
             if isinstance(order, Begin):
-                running.append(asyncio.create_task(worker.send(order)))
+                running.append(tasks.create_task(worker.send(order)))
             else:
                 say(await worker.seen(order))
         for one in running:
@@ -224,4 +229,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except* Error as errors:
+        say(Failed(str(errors.exceptions[0]), isinstance(errors.exceptions[0], UsageError)))
