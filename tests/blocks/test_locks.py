@@ -124,7 +124,7 @@ async def test_a_canceled_wait_does_not_keep_the_lock(group: Group) -> None:
     async with uniform("A") as a, uniform("B") as b:
         at_a, at_b = Lock(a, "till"), Lock(b, "till")
         grant = await at_a.acquire()
-        with pytest.raises(TimeoutError):
+        with pytest.raises(TimeoutError, match="lock 'till' did not come within 1 s, and the request is withdrawn"):
             await at_b.acquire(timeout=1)
         waiting = asyncio.create_task(at_b.acquire())
         await asyncio.sleep(1)

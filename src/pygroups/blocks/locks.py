@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final, cast
 
 from pygroups.core.address import Address
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import UnknownYet, UsageError
 
 from .blocks import Blocks
 from .errors import NotHeld
@@ -122,9 +122,12 @@ class Semaphore:
         request = Acquire(self.permits, self.lease, waits, now_us())
         try:
             token = await self._blocks.call(self._key, request, timeout=timeout, holding=grant)
-        except BaseException:
+        except BaseException as error:
             self._forget(grant)
             self._post(Release(grant.call))  # it may have come meanwhile
+            if isinstance(error, UnknownYet):
+                text = f"{self.kind} {self.name!r} did not come within {timeout} s, and the request is withdrawn"
+                raise UnknownYet(text, error.number) from None
             raise
         if token is None:
             return None
