@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +75,18 @@ def test_another_kind_of_schedules_goes_into_another_folder(spark: SparkSession,
         sweep(spark, range(1), WISH, out)
     with pytest.raises(UsageError, match="has other files"):
         sweep(spark, range(1), WISH, out / "seeds")
+
+
+def test_ctrl_c_ends_it_without_a_word_and_what_is_played_stays(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    command = [sys.executable, "-m", "pygroups", "sweep", "--seeds", "0:100000", "--profile", "fifo", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not list(out.glob("seeds/_temporary/*/task_*")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said, err = process.communicate(timeout=120)
+    assert (process.returncode, said, err) == (130, "", "")
+    assert json.loads((out / "sweep.json").read_text())["profile"] == "fifo"
 
 
 @pytest.mark.parametrize(

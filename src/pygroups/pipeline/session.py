@@ -81,6 +81,7 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
     except ImportError as error:
         raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
     local = is_local(master)
+    _quiet_py4j()
     _prepare_environment(local=local)
     check_java()
     java = [f"-Dlog4j2.configurationFile={_QUIET_LOGGING}"]
@@ -101,6 +102,16 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
     if not local:
         _wait_for_executor(session)
     return session
+
+
+def _quiet_py4j() -> None:
+    """py4j logs what it raises too, with tracebacks, and some of it as the root logger: Ctrl-C, above all."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def _wait_for_executor(session: "SparkSession") -> None:
