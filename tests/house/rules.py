@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
     "blocks": ("core", "channel"),
     "sync": ("core", "channel", "blocks"),
+    "contrib": ("core", "channel", "blocks", "sync"),
     "testing": ("core", "journal", "sim", "drivers", "channel", "_version"),
     "cli": ANYTHING,
     "": ("core", "channel", "_version"),
