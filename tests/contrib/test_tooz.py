@@ -49,7 +49,30 @@ print("ready", flush=True)
 time.sleep(3600)
 """
 
+WATCHER = """
+import sys, time
+from tooz import coordination
+coordinator = coordination.get_coordinator(sys.argv[1], b"child")
+coordinator.start()
+coordinator.join_group(b"workers").get()
+coordinator.watch_leave_group(b"workers", lambda event: print("left", event.member_id.decode(), flush=True))
+lock = coordinator.get_lock(b"till")
+assert lock.acquire()
+print("ready", flush=True)
+while coordinator._joined_groups:
+    try:
+        coordinator.run_watchers()
+    except coordination.ToozError as error:
+        print(error, file=sys.stderr)
+    time.sleep(0.1)
+assert not lock.acquired and not lock.release()
+coordinator.join_group(b"workers").get()
+print("joined", flush=True)
+sys.stdin.read()
+"""
+
 Start = Callable[..., coordination.CoordinationDriver]
+Child = Callable[[str], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -75,12 +98,13 @@ def start(url: str) -> Iterator[Start]:
 
 
 @pytest.fixture
-def holder(url: str) -> Iterator[Callable[[], subprocess.Popen[str]]]:
-    """Starts a process that is a member and the leader of a group, and holds a lock."""
+def child(url: str) -> Iterator[Child]:
+    """Starts a process that runs a program, and waits until it says that it is ready."""
     processes = []
 
-    def begin() -> subprocess.Popen[str]:
-        process = subprocess.Popen([sys.executable, "-c", HOLDER, url], stdout=subprocess.PIPE, text=True)
+    def begin(program: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", program, url]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         processes.append(process)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         return process
@@ -108,9 +132,9 @@ def test_the_tests_of_tooz_pass(url: str, tmp_path: Path) -> None:
     assert len(cases) == 83
 
 
-def test_a_killed_process_is_no_member_no_leader_and_holds_no_lock(start: Start, holder: Any) -> None:
+def test_a_killed_process_is_no_member_no_leader_and_holds_no_lock(start: Start, child: Child) -> None:
     a, _ = start(b"a"), start(b"b")  # with the child a group of three, which goes on as two
-    child = holder()
+    holder = child(HOLDER)
     assert a.get_members(b"workers").get() == {b"child"}
     assert a.get_member_capabilities(b"workers", b"child").get() == {"weight": 3}
     assert a.get_leader(b"workers").get() == b"child"
@@ -123,19 +147,34 @@ def test_a_killed_process_is_no_member_no_leader_and_holds_no_lock(start: Start,
     lock = a.get_lock(b"till")
     assert not lock.acquire(blocking=False)
 
-    child.send_signal(signal.SIGKILL)
+    holder.send_signal(signal.SIGKILL)
     assert lock.acquire()
     a.run_watchers()
     assert (left, elected) == ([b"child"], [b"a"])
     a.delete_group(b"workers").get()
 
 
-def test_without_a_majority_an_operation_ends_with_its_timeout(start: Start, holder: Any) -> None:
-    child = holder()
+@pytest.mark.slow
+def test_an_excluded_coordinator_hears_that_it_has_left_and_joins_again(start: Start, child: Child) -> None:
+    a, _ = start(b"a", heartbeat_timeout=10), start(b"b", heartbeat_timeout=10)
+    a.create_group(b"workers").get()
+    watcher = child(WATCHER)
+    lock = a.get_lock(b"till")
+    watcher.send_signal(signal.SIGSTOP)
+    assert lock.acquire()
+    assert a.get_members(b"workers").get() == set()
+    watcher.send_signal(signal.SIGCONT)
+    assert watcher.stdout is not None
+    assert [watcher.stdout.readline() for _ in range(2)] == ["left child\n", "joined\n"]
+    assert a.get_members(b"workers").get() == {b"child"}
+
+
+def test_without_a_majority_an_operation_ends_with_its_timeout(start: Start, child: Child) -> None:
+    holder = child(HOLDER)
     a = start(b"a", timeout=2)
     lock = a.get_lock(b"mine")
     assert lock.acquire() and lock.is_still_owner()
-    child.send_signal(signal.SIGKILL)
+    holder.send_signal(signal.SIGKILL)
     with pytest.raises(coordination.OperationTimedOut):
         while True:
             a.get_members(b"workers").get()
