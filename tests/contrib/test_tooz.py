@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,8 @@ def test_without_a_majority_an_operation_ends_with_its_timeout(start: Start, chi
     with pytest.raises(coordination.OperationTimedOut):
         while True:
             a.get_members(b"workers").get()
+    while lock.is_still_owner():
+        time.sleep(0.05)
 
 
 def test_concurrent_changes_of_a_group_are_all_made(start: Start) -> None:
