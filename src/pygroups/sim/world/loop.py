@@ -44,7 +44,7 @@ class ProcessLoop:
         raise NotImplementedError
 
     def changed(self) -> None:
-        """Called when a pause begins or ends."""
+        """Called when a pause or a slow time begins or ends."""
 
     def clock(self) -> int:
         """The time on the clock of this process, which its layers read."""
@@ -102,8 +102,10 @@ class ProcessLoop:
     def slow_down(self, delay: int) -> None:
         """Handle everything late by up to `delay`, until `speed_up`; the largest of several delays counts."""
         self.delays = [self.delays[0], *sorted([*self.delays[1:], delay])]
+        self.changed()
 
     def speed_up(self, delay: int) -> None:
         """End one `slow_down` with this delay."""
         if delay in self.delays[1:]:
             self.delays.remove(delay)
+            self.changed()

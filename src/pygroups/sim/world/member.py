@@ -66,7 +66,7 @@ class ProcessWorld(Protocol):
     agenda: Agenda
     folders: dict[str, Folder]  # of journals, by the names of processes
     judge: Judge
-    changes: int  # number of starts, ends and pauses of processes that the schedule causes
+    changes: int  # number of starts, ends, pauses and slow times of processes that the schedule causes
     judges_journals: bool
     story: Story | None
 

@@ -84,7 +84,7 @@ class World(VirtualWorld[SimulatedMember]):
         self.wall_ahead: dict[str, int] = {}  # the shift of each host's wall clock, in microseconds
         self.phase = 0  # number of heals: ends of faults of an earlier phase have no effect
         self.staying: list[Callable[[], None]] = []  # each brings back a lasting fault after the heal
-        self.changes = 0  # number of starts, ends and pauses of processes that the schedule causes
+        self.changes = 0  # number of starts, ends, pauses and slow times of processes that the schedule causes
         self.late_until = 0  # the last time at which a frame of the bad weather can arrive
         self.to_lose: tuple[str, str] | None = None  # the next frame from one host to another is lost
         around = judge.around
