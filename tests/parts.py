@@ -24,12 +24,12 @@ from typing import IO, Final, NamedTuple
 HOME: Final = Path(__file__).resolve().parents[1]
 BESIDE: Final = {
     "processes": ("e2e",),
-    "commands": ("cli", "examples", "testing"),
+    "commands": ("cli", "examples", "testing", "contrib"),
     "audit": ("pipeline",),
     "mutants": ("mutants", "house", "exhaustive"),
     "simulator": ("sim",),
     "scenarios": ("scenarios",),
-    "layers": ("layers", "core", "wire", "journal", "drivers"),
+    "layers": ("layers", "core", "wire", "journal", "drivers", "blocks"),
 }
 """The folders of the parts whose output comes at the end. Every other folder, new ones too, is of the first part."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")
