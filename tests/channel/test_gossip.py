@@ -107,3 +107,8 @@ def test_an_option_of_the_design_note_is_checked(fields: dict[str, Any], sentenc
     with pytest.raises(UsageError, match=sentence):
         Config(**fields)
     assert Config(dynamic=False, gossip_interval=2.0).limits().gossip_interval == 2_000_000
+
+
+def test_a_folder_for_missed_messages_is_refused_where_none_are_handed_on(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="in profile 'total' no member hands such messages on"):
+        Channel("g", profile="total", config=Config(late_join_handler=tmp_path))

@@ -44,7 +44,7 @@ def test_without_a_file_the_line_is_printed_and_a_file_is_never_overwritten(tmp_
     (line,) = done.stderr.splitlines()
     assert "exists: name another file" in line
     assert called("--epoch", "256").returncode == 2
-    assert called(tmp_path / "missing" / "s").returncode == 1
+    assert called(tmp_path / "missing" / "s").returncode == 2
 
 
 @pytest.mark.slow

@@ -332,6 +332,11 @@ def _check_hints(given: Options) -> None:
     """Raise UsageError for options that need members who confirm what they have, in a profile where none does."""
     profile = given.chosen_profile
     if GOSSIP not in profile.services:
+        if given.late_folder is not None:
+            raise UsageError(
+                f"config late_join_handler= names a folder for missed messages, and in profile {profile.name!r} no "
+                "member hands such messages on: leave it out, or give state="
+            )
         return
     if given.state is not None:
         raise UsageError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from pygroups.cli.options import Whole
-from pygroups.core.errors import Error, UsageError
+from pygroups.core.errors import UsageError
 from pygroups.wire.ring import EPOCH_MAX, KEY_NEW, line_of
 
 HEADING: Final = (
@@ -43,7 +43,7 @@ def secret(action: Literal["new"], file: Path | None = None, /, *, epoch: Whole 
             f"{file} exists: name another file, or add a key to it with `pygroups secret new --epoch N >> {file}`"
         ) from None
     except OSError as error:
-        raise Error(f"{file} cannot be written: {error.strerror or error}") from error
+        raise UsageError(f"{file} cannot be written: {error.strerror or error}") from error
     with os.fdopen(opened, "w") as out:
         out.write(HEADING + line)
     return 0
