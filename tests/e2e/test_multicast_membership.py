@@ -22,6 +22,7 @@ from pygroups.core.driver_events import Presence
 from pygroups.core.limits import Config
 from pygroups.drivers import multicast_membership
 from pygroups.drivers.contacts import Contact
+from pygroups.drivers.handshake import Handshake
 from pygroups.drivers.hello import DiscoveryQuestion, padded
 from pygroups.drivers.discovery.multicast import Multicast
 from pygroups.drivers.udp.udp import UdpNetwork
@@ -41,6 +42,7 @@ def plug():
     ip("link", "set", "eth0", "up")
 
 class Discovery:
+    handshake = Handshake(ME)
     def count(self, what):
         counts[what] += 1
     def asked(self, question, answer):
