@@ -13,7 +13,7 @@ from weakref import ref
 from pygroups.channel import Blocked, Channel, Event, Gap, Left, Message, View
 from pygroups.channel.options import with_parameters_of
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, Error, StateLost, Timeout, Unknown, UnknownYet, UsageError
+from pygroups.core.errors import ChannelClosed, Error, Timeout, Unknown, UnknownYet, UsageError
 
 from .calls import Call, Calls, check_timeout
 from .deadlines import Deadlines
@@ -150,10 +150,8 @@ class Blocks:
             async for events in self.channel.batches():
                 for event in events:
                     self._on_event(event)
-        except StateLost as error:
-            # Each member that waited would begin at another place of the order, so their blocks would differ.
-            await self._give_up(error)
         except Exception as error:  # noqa: BLE001 (the end of the channel, or a bug: the calls of the program raise it)
+            # StateLost too: each member that waited would begin at another place of the order, with other blocks.
             await self._give_up(error)
         else:
             self._end("the channel has left its group", None)
