@@ -126,16 +126,7 @@ class Worker:
     async def seen(self, finish: Finish) -> Seen:
         """Wait for the rest, then report."""
         await self._all_delivered(finish)
-        next_number: dict[int, int] = {}
-        lost = double = 0
-        for sender, number, _ in HEAD.iter_unpack(self.heads):
-            expected = next_number.get(sender, 0)
-            if number < expected:
-                double += 1
-            else:
-                lost += number - expected
-                next_number[sender] = number + 1
-        lost += sum([max(0, count - next_number.get(sender, 0)) for sender, count in finish.accepted.items()])
+        lost, double = self._lost_and_double(finish.accepted)
         (first, cpu_first), (last, cpu_last) = self.looks
         low, high = self._delivered_before(first), self._delivered_before(last)
         sizes = self.runs.sizes
@@ -161,17 +152,23 @@ class Worker:
             delivered = len(self.heads) // HEAD.size
             if delivered != before:
                 idle_since, before = time.monotonic(), delivered
-            if delivered >= sum(finish.accepted.values()) and self._has_all(finish.accepted):
+            if delivered >= sum(finish.accepted.values()) and not self._lost_and_double(finish.accepted)[0]:
                 break
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.1)  # for whatever comes twice
 
-    def _has_all(self, accepted: dict[int, int]) -> bool:
-        had = dict.fromkeys(accepted, 0)
-        for sender, _, _ in HEAD.iter_unpack(self.heads):
-            if sender in had:
-                had[sender] += 1
-        return all(had[sender] >= count for sender, count in accepted.items())
+    def _lost_and_double(self, accepted: dict[int, int]) -> tuple[int, int]:
+        """The messages that are missing, and those that came again or behind a later one of their sender."""
+        next_number: dict[int, int] = {}
+        lost = double = 0
+        for sender, number, _ in HEAD.iter_unpack(self.heads):
+            expected = next_number.get(sender, 0)
+            if number < expected:
+                double += 1
+            else:
+                lost += number - expected
+                next_number[sender] = number + 1
+        return lost + sum([max(0, count - next_number.get(one, 0)) for one, count in accepted.items()]), double
 
     def _delivered_before(self, at: float) -> int:
         place = bisect_left(self.times, at)
