@@ -85,11 +85,12 @@ class JournalsStream(DataSourceStreamReader):
         newest: dict[Path, int] = {}
         for path in known:
             newest[Path(path).parent] = max(newest.get(Path(path).parent, 0), _number(path))
-        for segment in found:
-            folder = Path(segment.path).parent
-            first = segment.path not in known and folder in newest and segment.path == _next_of(folder, found, known)
-            if first and _number(segment.path) > newest[folder] + 1:
-                raise WrongRequest(f"the segment before {segment.path} was removed before it was read: {_GO_ON}")
+        for segment in found:  # those of one member in their order
+            folder, number = Path(segment.path).parent, _number(segment.path)
+            if segment.path not in known and folder in newest:
+                if number > newest[folder] + 1:
+                    raise WrongRequest(f"the segment before {segment.path} was removed before it was read: {_GO_ON}")
+                newest[folder] = number
 
     # -- rows
 
@@ -111,11 +112,6 @@ _GO_ON: Final = "its records are lost to this stream; with option failOnDataLoss
 
 def _number(path: str) -> int:
     return int(Path(path).name.removesuffix(SEGMENT_SUFFIX))
-
-
-def _next_of(folder: Path, found: Sequence[Segment], known: dict[str, Place]) -> str:
-    """The first segment in `folder` that is not known."""
-    return min([one.path for one in found if Path(one.path).parent == folder and one.path not in known])
 
 
 def _reached(segment: Segment, place: Place | None, most: int | None) -> Reached:
