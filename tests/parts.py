@@ -2,7 +2,7 @@
 
 Eight pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
 commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark, of planted bugs,
-of the simulator, of scenarios, and of layers and drivers.  So no core is idle until nearly the end.
+of the simulator, of scenarios, and of layers, drivers and blocks.  So no core is idle until nearly the end.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.

@@ -1,4 +1,4 @@
-"""Hundreds of schedules, as a user calls them, and that a seed is the same history in every process."""
+"""Many schedules, as a user calls them, and that a seed is the same history in every process."""
 
 from __future__ import annotations
 
