@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from pygroups import Config, DeliveredElsewhere, Error, Message, NotSent, Unknown, UsageError, View
+from pygroups import Config, DeliveredElsewhere, Error, Message, NotSent, Unknown, View
 from pygroups.blocks import (
     Blocks,
     Counter,
@@ -23,8 +23,10 @@ from pygroups.blocks import (
     run_on_one,
 )
 from pygroups.testing import Group
+from tests.drawn_faults import KINDS, fault
 
 SMALL: Final = Config(window=256 << 10, run_bytes=32 << 10)
+FAULTS: Final = (*KINDS, "partition")  # often: a side without a majority must give up its grants
 KEYS: Final = "abcdefgh"
 MAJORITY: Final = "uniform"
 PASSING: Final = (NotSent, Unknown, DeliveredElsewhere, NotHeld, NoReply)
@@ -117,7 +119,7 @@ class Drawn:
             await asyncio.sleep(self.chance.choice([0, 0, 1]) if name != "A" else 2)
         for _ in range(self.chance.randint(2, 7)):
             await asyncio.sleep(self.chance.uniform(0, 5))
-            await self._fault()
+            await fault(self.group, self.chance, self.names, self._start, FAULTS)
         self.group.heal()
         self.draining.set()
         await asyncio.sleep(40)
@@ -127,21 +129,6 @@ class Drawn:
 
     def _start(self, name: str) -> None:
         self.lives[name] = self.group.start(name, self._live(name, random.Random(self.chance.random())))
-
-    async def _fault(self) -> None:
-        kind = self.chance.choice(["crash", "crash", "weather", "partition", "partition", "heal", "none"])
-        name = self.chance.choice(self.names)
-        if kind == "crash":
-            with contextlib.suppress(UsageError):  # it has ended already
-                self.group.crash(name)
-            await asyncio.sleep(self.chance.uniform(0, 8))
-            self._start(name)
-        elif kind == "weather":
-            self.group.weather(loss=self.chance.uniform(0, 0.2), reorder=self.chance.uniform(0, 0.2), late=0.01)
-        elif kind == "partition":
-            self.group.partition([name])
-        elif kind == "heal":
-            self.group.heal()
 
     def _check_end(self) -> None:
         """No call hangs, and no task is lost."""

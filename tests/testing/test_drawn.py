@@ -9,8 +9,9 @@ from typing import Final
 
 import pytest
 
-from pygroups import Channel, ChannelClosed, Config, Error, Excluded, NotSent, StateLost, Unknown, UsageError
+from pygroups import Channel, ChannelClosed, Config, Error, Excluded, NotSent, StateLost, Unknown
 from pygroups.testing import Group
+from tests.drawn_faults import fault
 
 SMALL: Final = Config(window=256 << 10, run_bytes=32 << 10)
 ENDED: Final = (ChannelClosed, Excluded, ZeroDivisionError, StateLost)
@@ -47,7 +48,7 @@ class Drawn:
             self._start(name)
         for _ in range(self.chance.randint(2, 7)):
             await asyncio.sleep(self.chance.uniform(0, 5))
-            await self._fault()
+            await fault(self.group, self.chance, self.names, self._start)
         self.group.heal()
         await asyncio.sleep(10)
         self.ending.set()
@@ -56,21 +57,6 @@ class Drawn:
     def _start(self, name: str) -> None:
         chance = random.Random(self.chance.random())
         self.tasks[name] = self.group.start(name, self._live(chance))
-
-    async def _fault(self) -> None:
-        kind = self.chance.choice(["crash", "crash", "weather", "partition", "heal", "none"])
-        name = self.chance.choice(self.names)
-        if kind == "crash":
-            with contextlib.suppress(UsageError):  # it has ended already
-                self.group.crash(name)
-            await asyncio.sleep(self.chance.uniform(0, 8))
-            self._start(name)
-        elif kind == "weather":
-            self.group.weather(loss=self.chance.uniform(0, 0.2), reorder=self.chance.uniform(0, 0.2), late=0.01)
-        elif kind == "partition":
-            self.group.partition([name])
-        elif kind == "heal":
-            self.group.heal()
 
     # -- a program
 
