@@ -84,6 +84,7 @@ class Looks(History):
             one in words.get("stateless", ()),
             self.born.get(one, 0),
             one in words.get("told", ()),
+            next((ALL[pair[2]] for pair in words.get("to", ()) if pair[0] == one), None),
         )
 
 
@@ -113,6 +114,9 @@ GOOD = {
     "something changed meanwhile": "look 0: A B in 1 ABC\nchanged 5\nlook 10: A B in 1 ABC\nlook 14: A B in 1 ABC",
     "it was well in between": "look 0: A B in 1 AB; blocked A\nlook 5: A B in 1 AB\nlook 10: A B in 1 AB; blocked A",
     "a paused process is out": twice("A B in 2 AB; C in 1 ABC; paused C"),
+    "who was cut off and left the view does not answer": twice(
+        "A B in 2 AB; C in 2C C; cut A-C B-C; unsent A; to A>C", (0, 10, 39)
+    ),
     "somebody does not read": twice("A B C in 1 ABC; unsent A; unread C"),
     "a leaver may wait for twice as long": twice("A B C in 1 ABC; leaving C"),
     "who reaches some of those that went on is not told": twice("A B C in 2 ABC; D in 1 ABCD; cut B-D"),
@@ -131,6 +135,10 @@ PLANTED = {
     "a Forward is lost for ever": SENT + twice("A B C in 1 ABC"),
     "only one lacks it": SENT + "B1: A B\n" + twice("A B C in 1 ABC"),
     "the sender waits": "view 1 ABC: A B C\n" + twice("A B C in 1 ABC; unsent B"),
+    "the sender waits for one that left the view": twice("A B in 2 AB; C in 2C C; unsent A; to A>C"),
+    "the connection to one that left the view is not given up": twice(
+        "A B in 2 AB; C in 2C C; cut A-C B-C; unsent A; to A>C", (0, 10, 40)
+    ),
     "a joiner is never let in": twice("A B C in 1 ABC; D outside; cut A-B"),
     "a joiner never hears that it is in": twice("A B C in 1 ABCD; D outside"),
     "one has not installed what the others have": twice("A B in 2 ABC; C in 1 ABC; blocked C"),

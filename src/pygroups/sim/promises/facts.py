@@ -106,6 +106,7 @@ class Stand(msgspec.Struct, frozen=True):
     stateless: bool = False  # whether the member waits for its initial state
     born: int = 0  # start of its process
     told: bool = False  # whether it learned that it reaches too few members of its view
+    unsent_to: Address | None = None  # whom the first of the unsent payloads is for; None: all members
 
 
 class Situation(msgspec.Struct, frozen=True):

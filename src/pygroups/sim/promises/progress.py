@@ -75,9 +75,15 @@ class Progress(Check):
         self._note_handed_over(situation)
         for problem, first in self.problems.items():
             what, member, other, number = problem
-            if now >= first + situation.bound * (2 if what == LEAVES else 1):
+            if now >= first + self._patience(what, situation):
                 message = ((other or member), number) if number else None
                 self.broken("progress", what, member=member, other=other, message=message)
+
+    def _patience(self, what: str, situation: Situation) -> int:
+        """How long this obstacle may last."""
+        if what == UNANSWERED:  # UNICAST2 gives up its connection then, and the window is free
+            return situation.bound + self.around.config.connection_age
+        return situation.bound * (2 if what == LEAVES else 1)
 
     # -- sides
 
@@ -184,7 +190,9 @@ class Progress(Check):
             if stand.leaving:
                 yield LEAVES, stand.member, None, 0
             elif stand.unsent and reads:
-                yield UNSENT, stand.member, None, stand.accepted
+                to = stand.unsent_to
+                answers = to is None or to in first.members or to in here
+                yield UNSENT if answers else UNANSWERED, stand.member, to, stand.accepted
             for origin in side:
                 number = self.messages.next.get(stand.member, {}).get(origin.member, 1)
                 if number < origin.accepted:
@@ -202,6 +210,7 @@ BLOCKED = "the member is blocked for a view change that does not end"
 STATELESS = "the member waits for a state that does not arrive"
 LEAVES = "the member asked to leave and is still in its view"
 UNSENT = "the application waits to send, although all members read"
+UNANSWERED = "the application waits to send to a process that has left its view, although the connection is too old"
 UNDELIVERED = "the message of a member of the same view was not delivered"
 APART = "the member is in another view than members that it reaches, and that all reach each other"
 

@@ -55,6 +55,7 @@ class Watch:
                 member.state.waits,
                 member.born,
                 member.told,
+                member.app.orders[0].to if member.app.orders else None,
             )
             for member in world.running.values()
         ]
