@@ -475,6 +475,36 @@ def test_a_former_life_in_a_later_view_says_that_a_member_is_left_out(profile: s
         assert group["C"].ended == "excluded"
 
 
+@BOTH
+def test_a_former_life_says_that_a_member_is_left_out_when_its_process_is_in_a_new_group(profile: str) -> None:
+    """C is paused before it gets its first view.  A and B go on without C, leave, and begin a new group.  The view
+    reaches C late, and C learns from A or B that it is left out.  The new group has lower view ids than the former."""
+    with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
+        group.start("A B")
+        goes_on(group, "A B")
+        sent = group.watch("Install", dest="C")
+        group.drop("Install", dest="C")
+        group.start("C")
+        group.until(lambda: "C" in group["A"].view and sent.hits, SOON, step=0.0001)
+        group.pause("C")
+        goes_on(group, "A B")
+        for name in "BA":
+            group.leave(name)
+            group.until(lambda name=name: name not in group.world.running, SOON)
+        group.world.rules.clear()
+        group.start("A B")
+        goes_on(group, "A B")
+        group.resume("C")
+        group.again(sent.hits[0])
+        group.until(lambda: group["C"].views, SOON)
+        assert id_of(group, "C") > id_of(group, "A")
+        group.until(lambda: "C" not in group.world.running, SOON)
+        assert group["C"].ended == "excluded"
+        group.start("C")
+        goes_on(group, "A B C")
+        group.settles()
+
+
 def waits_for(*missing: Address) -> str:
     names = ", ".join(map(str, missing))
     return f"the group begins anew when all members of its last view are back; missing: {names}"

@@ -127,19 +127,20 @@ class Blocking:
         if self.blocked and self.gms.phase is Phase.MEMBER:
             self.gms.wake_at(self.look_at)
 
-    def found(self, found: Found) -> None:
-        """Ask some of the members that discovery found.  A member of a later view answers that the others went on
-        without this member."""
+    def found(self, found: Found) -> tuple[Address, ...]:
+        """Ask some of the members that discovery found, and return them.  A member of a later view answers that the
+        others went on without this member."""
         gms, binding = self.gms, self.gms.binding
         contacts = {member: contact for member, contact in found.members.items() if not gms.knows(member)}
         if not self.blocked or binding.ballot is None or not contacts:
-            return
+            return ()
         members = sorted(contacts)
         self.env.rng.shuffle(members)
         self.others = dict.fromkeys(members[:ASK_MAX])
         gms.below.append(Contacts({member: contacts[member] for member in self.others}))
         for member in self.others:
             gms.tell(member, Stuck(binding.ballot, gms.current.id))
+        return tuple(self.others)
 
     def is_answer(self, src: Address, head: Excluded) -> bool:
         """Whether a process that this blocked member asked answers that the others went on without this member."""

@@ -96,40 +96,50 @@ class Speaker:
 
     @property
     def life(self) -> FormerLife | None:
-        """The former incarnation, until this process is a member itself.  One without a view and a ballot may have
-        lost its records, and answers nothing."""
+        """The former incarnation.  One without a view and a ballot may have lost its records, and answers nothing."""
         life = self.env.former
         shown = life is not None and (life.view is not None or life.bound is not None)
-        return life if shown and self.membership.view is None else None
+        return life if shown else None
 
     def tell_members(self, members: Iterable[Address]) -> None:
         """Offer the answers of the former incarnation to members that lack a majority of its last view."""
         life = self.life
-        if life is not None:
+        if life is not None and self.membership.view is None:
             for member in members:
                 self._say(member, LeaveReq(votes_in(life), life.address))
 
-    def on_asked(self, src: Address, head: To) -> None:
-        """A member asks the former incarnation."""
-        life = self.life
-        if life is not None and life.view is None and isinstance(head, Install):
-            self._learn_of_view(src, life, head)
-        elif life is None or life.view is None:
-            self.env.drop("question to a former incarnation that is in no view any more")
+    def on_asked(self, src: Address, asked: ToFormer) -> None:
+        """A member asks the former incarnation.  A process that is a member itself, perhaps of a group that began anew,
+        only says in which view the former incarnation ended."""
+        life, head = self.life, asked.head
+        if life is None or life.address != asked.former:
+            self.env.drop("question to a former incarnation that this process does not know")
         elif isinstance(head, Stuck):
-            made = difference_in(life.made)
-            if votes_in(life) != life.view.id:
-                self.env.drop("question about a view that a former incarnation gave up")
-            elif src not in life.view.members:
-                self._say(src, Excluded(head.view))
-            elif made is not None and made.follows(head.view):
-                self._say(src, Install(made, None))
+            self._tells_the_last_view(src, life, head)
+        elif self.membership.view is not None:
+            self.env.drop("question to a former incarnation of a member")
+        elif life.view is None and isinstance(head, Install):
+            self._learn_of_view(src, life, head)
+        elif life.view is None:
+            self.env.drop("question to a former incarnation that is in no view any more")
         elif isinstance(head, Install):
             proposal = proposal_of(head.difference, life.view)
             if proposal is not None:
                 self._installs(src, life, proposal)
         else:
             self._votes(src, life, head)
+
+    def _tells_the_last_view(self, src: Address, life: FormerLife, head: Stuck) -> None:
+        """`src` asks in an earlier view whether it is left out of the last view."""
+        made = difference_in(life.made)
+        if life.view is None or life.view.id <= head.view:
+            self.env.drop("question to a former incarnation that is in no later view")
+        elif votes_in(life) != life.view.id:
+            self.env.drop("question about a view that a former incarnation gave up")
+        elif src not in life.view.members:
+            self._say(src, Excluded(head.view))
+        elif made is not None and made.follows(head.view):
+            self._say(src, Install(made, None))
 
     def _votes(self, src: Address, life: FormerLife, head: Collect | Propose) -> None:
         """Bind the former incarnation to a ballot, or accept a proposal in its place, unless the former incarnation is
@@ -200,6 +210,15 @@ class AskingFormer:
         self.gms = gms
         self.env = gms.env
         self.blocking = blocking
+
+    def asks(self, members: Iterable[Address]) -> None:
+        """Ask these processes of other views, which discovery found, whether a former incarnation of theirs that is in
+        this view went on without this member."""
+        gms = self.gms
+        formers = {former.name: former for former in gms.current.members} if members else {}
+        for member in members:
+            if member.name in formers:
+                gms.tell(member, ToFormer(formers[member.name], Stuck(gms.next_ballot(), gms.current.id)))
 
     def forwarded(self, former: Address, head: object) -> ToFormer | None:
         """The message for the process that answers for `former`; None: that process does not need the message."""

@@ -69,7 +69,7 @@ class PrimaryGms(Gms):
             self.rebirth.hears([run.src])
         handler = _OF_BIRTHS.get(type(head))
         if isinstance(head, ToFormer):
-            self.speaker.on_asked(run.src, head.head)
+            self.speaker.on_asked(run.src, head)
         elif isinstance(head, rebirth.Formerly):
             self.rebirth.on_formerly(run.src, head)
         elif isinstance(head, FromFormer):
@@ -208,7 +208,7 @@ class PrimaryGms(Gms):
             self.rebirth.tell_application(alone=not event.members)
             self.birth.found(event)
             self.speaker.tell_members(event.members)
-        self.blocking.found(event)
+        self.asking_former.asks(self.blocking.found(event))
         return event
 
     # -- a view that was decided without this member's answer
