@@ -46,6 +46,7 @@ class ViewChange:
         self.failures = 0  # attempts that failed since the last view
         self.late = 0  # the failed attempts in which an answer did not come in time
         self.pause_until = 0
+        self.hurried_at = NEVER  # since when a stage does not wait longer after late attempts
 
     def installed(self) -> None:
         """This member installed a view."""
@@ -70,7 +71,7 @@ class ViewChange:
     def begin(self) -> None:
         """Send Ready to all members and joiners."""
         membership = self.membership
-        self.wanted, self.verification.due = False, NEVER
+        self.wanted, self.verification.due, self.hurried_at = False, NEVER, NEVER
         waiting = {} if membership.leaving else self.admission.joiners
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
@@ -91,15 +92,17 @@ class ViewChange:
             membership.tell(member, Collect(ballot, attempt.view_of(member).id, wanted.merge))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
-    def heard_again(self, others_until: int = 0) -> None:
-        """A member is heard again, so an attempt that failed without this member may succeed now.  Other members may
+    def heard_again(self, member: Address, others_until: int = 0) -> None:
+        """`member` is heard again, so an attempt that failed without this member may succeed now.  Other members may
         follow until the given time."""
+        self.hurry(member)
         self.failures, self.pause_until = 0, max(min(self.pause_until, self.env.now), others_until)
         self.membership.wake_at(self.pause_until)
 
-    def end_pause(self) -> None:
-        """A member that left Ready unanswered now answers, so the pause ends.  The patience stays, because the member
-        may be slow."""
+    def end_pause(self, member: Address) -> None:
+        """`member`, which left Ready unanswered, now answers, so the pause ends.  The patience of later attempts stays,
+        because the member may be slow."""
+        self.hurry(member)
         self.pause_until = min(self.pause_until, self.env.now)
 
     def shorten_pause(self) -> None:
@@ -107,6 +110,15 @@ class ViewChange:
         ends.  Where only one direction works this happens all the time, so some pause stays."""
         self.pause_until = min(self.pause_until, self.env.now + self.env.config.flush_timeout)
         self.membership.wake_at(self.pause_until)
+
+    def hurry(self, member: Address) -> None:
+        """Let the stage under way end in a normal time: it waits without `member`, or for an answer of `member`, whose
+        question may have been lost with a connection that was given up."""
+        attempt = self.attempt
+        waits = attempt is not None and attempt.stage in (Stage.COLLECT, Stage.PROPOSE)
+        if waits and attempt is not None and (member not in attempt.asked or member in attempt.silent()):
+            self.hurried_at = min(self.hurried_at, self.env.now)
+            self.membership.wake_at(self._ends_at(attempt))
 
     def is_unheard(self) -> bool:
         """Whether most members left two Ready of the attempt under way unanswered."""
@@ -124,18 +136,25 @@ class ViewChange:
             self._call_the_roll(attempt)
         elif any(self.membership.is_missing(member) for member in attempt.asked):
             self._do(attempt.take(Input.SUSPECTED))
-        elif self.env.now >= attempt.since + self.patience(attempt.asked):
+        elif self.env.now >= self._ends_at(attempt):
             self.late += 1
             for member in attempt.silent() if self.membership.spoken_for else ():
                 self.membership.spoken_for.pop(member, None)  # who answers for it may have ended; else it offers again
             self._do(attempt.late())
         else:
-            self.membership.wake_at(attempt.since + self.patience(attempt.asked))
+            self.membership.wake_at(self._ends_at(attempt))
 
-    def patience(self, members: Iterable[Address]) -> int:
+    def _ends_at(self, attempt: Attempt) -> int:
+        """The time at which the present stage has waited long enough for answers."""
+        ends_at = attempt.since + self.patience(attempt.asked)
+        if self.hurried_at == NEVER:
+            return ends_at
+        return min(ends_at, max(attempt.since, self.hurried_at) + self.patience(attempt.asked, late=0))
+
+    def patience(self, members: Iterable[Address], late: int | None = None) -> int:
         """The time, in microseconds, that a stage waits for answers of `members`: longer after each late attempt."""
         config = self.env.config
-        grown = config.flush_timeout << min(self.late, 10)
+        grown = config.flush_timeout << min(self.late if late is None else late, 10)
         return max(config.flush_timeout, min(max(grown, self.asker.times.patience(members)), PATIENCE_MAX))
 
     def _call_the_roll(self, attempt: Attempt) -> None:

@@ -266,7 +266,9 @@ class AskingFormer:
             side = Side(msgspec.structs.replace(view, id=offer.view), view.members, {}, {})
             proposal = Proposal(Ballot(*view.id), view, (side,), electors=())
             gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
-        elif gms.spoken_for.get(former) != src and self._needs_former_lives():
+        elif gms.spoken_for.get(former) == src:
+            gms.leading.change.hurry(former)
+        elif self._needs_former_lives():
             self._speaks(src, former)
 
     def _ask_before(self, src: Address, former: Address, decided: Difference) -> None:
@@ -287,7 +289,7 @@ class AskingFormer:
         gms.suspicions.suspect(former, Suspicion.ENDED)
         gms.spoken_for[former] = src
         gms.answering.heard_again(at_once=True)
-        gms.leading.change.heard_again()
+        gms.leading.change.heard_again(former)
 
     def _needs_former_lives(self) -> bool:
         return self.blocking.blocked or bool(self.gms.spoken_for) or not self.gms.reaches_enough()

@@ -77,7 +77,7 @@ class PrimaryGms(Gms):
             self._work()
         elif handler is None:
             if isinstance(head, ReadyRsp) and self.blocking.blocked and run.src in self.suspicions.unanswered:
-                self.leading.change.end_pause()
+                self.leading.change.end_pause(run.src)
             elif isinstance(head, Ready) and self.blocking.blocked and self.knows(run.src):
                 self.leading.change.shorten_pause()
             super().up(run)
@@ -191,7 +191,7 @@ class PrimaryGms(Gms):
             event = self._found(event)
         if isinstance(event, Unsuspect) and self.phase is Phase.MEMBER:
             self.answering.heard_again()
-            self.leading.change.heard_again(self.blocking.heard_again(event.member))
+            self.leading.change.heard_again(event.member, self.blocking.heard_again(event.member))
         elif isinstance(event, Suspect):
             self.blocking.suspects_more()
         elif isinstance(event, HeartbeatOf):

@@ -52,7 +52,7 @@ class Vouching:
         if new:
             self.blocking.give_up_what_is_lost()
             gms.answering.heard_again(at_once=True)
-            gms.leading.change.heard_again()
+            gms.leading.change.heard_again(new[0])
 
     def enters(self, members: tuple[Address, ...]) -> None:
         """This member is about to enter a view of `members`."""
