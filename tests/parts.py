@@ -10,6 +10,7 @@ is 0 if all passed.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,7 @@ class Ended(NamedTuple):
     name: str
     code: int
     seconds: float
+    cpu_s: float  # with all processes that it started and waited for
 
 
 def parts(options: Sequence[str] = ()) -> list[Part]:
@@ -83,8 +85,10 @@ def run(now: Part, later: Sequence[Part]) -> list[Ended]:
 def _ended(part: Part, output: IO[bytes] | None) -> Ended:
     """Runs a part. Its output goes to `output`, None for ours."""
     began = time.monotonic()
-    code = subprocess.Popen(part.command, stdout=output, stderr=subprocess.STDOUT, cwd=HOME).wait()
-    return Ended(part.name, code, time.monotonic() - began)
+    process = subprocess.Popen(part.command, stdout=output, stderr=subprocess.STDOUT, cwd=HOME)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Ended(part.name, process.returncode, time.monotonic() - began, usage.ru_utime + usage.ru_stime)
 
 
 def main(options: Sequence[str]) -> int:
@@ -96,7 +100,7 @@ def main(options: Sequence[str]) -> int:
         return 130
     for part in ended:
         outcome = "passed" if part.code == 0 else f"FAILED (exit code {part.code})"
-        print(f"===== {part.name}: {outcome} after {part.seconds:.0f} s")
+        print(f"===== {part.name}: {outcome} after {part.seconds:.0f} s, {part.cpu_s:.0f} CPU s")
     return int(any(part.code for part in ended))
 
 

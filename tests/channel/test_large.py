@@ -13,11 +13,14 @@ from tests.channel.socket_group import Group, in_a_group, until
 
 LIMIT = 64 << 20
 UDP_RUN = 1_400 - 280  # of the default datagram
+MORE = (("total", "tcp"), ("fifo", "udp"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["tcp", "udp"])
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize(
+    ("profile", "transport"),
+    [("total", "udp"), ("fifo", "tcp"), *(pytest.param(*one, marks=pytest.mark.long) for one in MORE)],
+)
 def test_payloads_up_to_the_limit_arrive_intact(tmp_path: Path, profile: str, transport: str) -> None:
     """To all and to one: nothing, one byte, a full run and one byte more (over UDP it fits a datagram), the limit."""
     runs = {"tcp": 64 << 10, "udp": UDP_RUN}[transport]

@@ -110,7 +110,7 @@ def test_without_a_group_another_secret_is_one_sentence(transport: str) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("transport", ["tcp", "udp"])
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("udp", marks=pytest.mark.long)])
 def test_keys_change_under_load_and_nothing_is_lost(tmp_path: Path, transport: str) -> None:
     """The operator's three steps: the new key everywhere, then first everywhere, then the old one nowhere."""
     names = "ABC"

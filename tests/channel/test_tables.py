@@ -233,8 +233,14 @@ def members_of(process: Process) -> int:
     return 3 if hints is None or hints.view is None else max(3, len(hints.view.members))
 
 
+OFTEN_OR_LONG = pytest.mark.parametrize(
+    "profile",
+    ["uniform", "gossip", *(pytest.param(one, marks=pytest.mark.long) for one in ("total", "fifo", "total1999"))],
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["total", "fifo", "uniform", "total1999", "gossip"])
+@OFTEN_OR_LONG
 def test_a_stack_that_strangers_overload_keeps_its_limits(profile: str) -> None:
     group = warm(profile=profile, config=TIGHT)
     process = next(iter(group.processes.values()))
@@ -244,7 +250,7 @@ def test_a_stack_that_strangers_overload_keeps_its_limits(profile: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["total", "fifo", "uniform", "total1999", "gossip"])
+@OFTEN_OR_LONG
 def test_a_joiner_that_strangers_overload_keeps_its_limits(profile: str) -> None:
     group = warm(profile=profile, config=TIGHT)
     view = next(iter(group.processes.values())).env.view
@@ -295,8 +301,17 @@ async def strangers(contact: str, count: int) -> None:
         writer.write(bytes(number % 9))
 
 
-@pytest.mark.parametrize("transport", ["tcp", "udp"])
-@pytest.mark.parametrize("profile", ["total", "fifo", "uniform", "total1999", "gossip"])
+@pytest.mark.parametrize(
+    ("profile", "transport"),
+    [
+        *(("total", "udp"), ("uniform", "tcp"), ("gossip", "udp"), ("fifo", "tcp")),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in (("total", "tcp"), ("uniform", "udp"), ("fifo", "udp"))
+        ),
+        *(pytest.param("total1999", transport, marks=pytest.mark.long) for transport in ("tcp", "udp")),
+    ],
+)
 def test_a_channel_that_is_overloaded_keeps_its_limits(profile: str, transport: str, tmp_path: Path) -> None:
     """Three members send all that they may, one of them reads slowly and one nothing, while strangers knock."""
 

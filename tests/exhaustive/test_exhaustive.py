@@ -33,7 +33,7 @@ def test_a_join_in_every_order(profile: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["total", "fifo"])
+@pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
 def test_a_leave_beside_a_join_in_every_order(profile: str) -> None:
     found = Search(NAMED["C joins, A leaves, no crash"], profile).run()
     assert found.violation is None and found.complete
@@ -142,8 +142,8 @@ class Everything(Waiting):
     [
         ("A sends", "total", "A"),
         ("B leaves", "fifo", "A"),
-        ("C joins", "total", "B"),
-        ("A leaves", "total", "A"),
+        pytest.param("C joins", "total", "B", marks=pytest.mark.long),
+        pytest.param("A leaves", "total", "A", marks=pytest.mark.long),
         ("A sends, an isolation", "uniform", "A"),
     ],
 )

@@ -94,9 +94,9 @@ def test_the_promise_of_the_journal_is_judged_for_all_others(action: Action) -> 
 @pytest.mark.parametrize("profile", ["total", "fifo"])
 def test_drawn_disks_break_no_promise_and_lose_what_they_count(profile: str, tmp_path: Path) -> None:
     full = 0
-    for seed in range(10):
+    for seed in range(5):
         folder = tmp_path / str(seed)
         outcome = play(draw(seed, Wish(profile, faults=("disk-full", "crash", "leave", "loss"))), journals=folder)
         assert outcome.witness is None, (seed, outcome.witness)
         full += outcome.counts.get("disk full", 0)
-    assert full > 5
+    assert full > 2

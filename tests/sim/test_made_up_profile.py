@@ -1,6 +1,7 @@
 """A profile that is one entry: a layer that nobody has seen before, in a stack under a name that stands nowhere else.
 
-Nothing but the entry is added for it to be joined over sockets and in memory, drawn, simulated, checked and audited.
+Nothing but the entry is added for it to be joined over sockets and in memory, drawn, simulated, checked and, in
+tests/pipeline, audited.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pygroups.core.run import Run
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.layers.sequencer import Sequencer
 from pygroups.sim import simulate
-from pygroups.sim.batches.simulations import play, schedule_of
 from pygroups.sim.promises.checks import checks_of
 from pygroups.sim.promises.judge import Judge
 from pygroups.sim.schedules.stages import labels_of
@@ -123,16 +123,3 @@ def test_its_options_follow_from_what_it_gives() -> None:
     with pytest.raises(UsageError, match="expect= works only where a majority decides each view"):
         Channel("g", profile=NAME, expect=3)
     Channel("g", profile=NAME, on_merge="primary")
-
-
-@pytest.mark.slow
-def test_its_journals_are_audited(tmp_path: Path) -> None:
-    """By what their headers say: no rule has heard of the name."""
-    from pygroups.pipeline.audit import audit
-
-    outcome = play(schedule_of(1, profile=NAME, members=3, faults=("crash",)), journals=tmp_path)
-    assert outcome.witness is None
-    verdicts = {verdict.promise: verdict.verdict for verdict in audit([tmp_path]).verdicts}
-    assert {verdicts[promise] for promise in ("total-order", "virtual-synchrony", "fifo", "integrity")} == {"held"}
-    assert verdicts["primary-chain"] == "not judged"
-    assert "broken" not in verdicts.values()
