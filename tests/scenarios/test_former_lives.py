@@ -390,6 +390,38 @@ def test_an_operator_vouches_for_the_only_member_that_had_the_runs_of_a_view(pro
         group.settles()
 
 
+@BOTH
+def test_two_living_members_lack_the_runs_of_a_decided_view(profile: str) -> None:
+    """A and B install a view with a message that C and D lack, and both end.  C and D learn of the view.  When A and B
+    are back, C and D go on in a new history."""
+    for seed in range(3):
+        with group_of("A B C D", profile, seed) as group:
+            history, before = history_of(group, "A"), id_of(group, "A")
+            group.drop("nakack.Data", dest="C D")
+            group["A"].sends(1)
+            group.after(0.01)
+            group["B"].asks(ViewWanted())
+            group.until(
+                lambda: (
+                    before not in (id_of(group, "A"), id_of(group, "B"))  # noqa: B023
+                    and all(group[name].counters["decided without an answer"] for name in "CD")
+                ),
+                SOON,
+                step=0.0001,
+            )
+            assert group["A"].delivered and group["B"].delivered
+            crashed(group, "A B")
+            group.world.rules.clear()
+            group.after(3)
+            group.start("A")
+            group.after(5)
+            assert id_of(group, "C") == id_of(group, "D") == before
+            group.start("B")
+            goes_on(group, "A B C D")
+            assert group["C"].ended == group["D"].ended == "" and history_of(group, "C") != history
+            group.settles()
+
+
 @pytest.mark.parametrize("joins", ["", "D"])
 @BOTH
 def test_runs_of_a_view_are_lost_with_most_of_its_members(profile: str, joins: str) -> None:

@@ -191,6 +191,7 @@ class Stuck(msgspec.Struct, array_like=True, tag=43):
     ballot: Ballot  # to which the sender is bound
     view: ViewId
     vouched: Members = ()
+    lacks: ViewId | None = None  # the decided next view, if runs of its cut are missing at the sender
 
 
 class Elsewhere(msgspec.Struct, array_like=True, tag=44):

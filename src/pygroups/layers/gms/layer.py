@@ -414,7 +414,7 @@ _HANDLERS: dict[type, Any] = {
     Install: lambda gms, src, head: gms.on_install(src, head),
     InstallAck: lambda gms, src, head: gms.leading.on_install_ack(src, head),
     Done: Gms.on_done,
-    Stuck: Gms.on_stuck,
+    Stuck: lambda gms, src, head: gms.on_stuck(src, head),
     heads.Elsewhere: lambda gms, src, head: gms.leading.on_elsewhere(src, head),
     Excluded: lambda gms, src, head: gms.on_excluded(src, head),
 }

@@ -62,6 +62,13 @@ class Binding:
         self.ballot, self.merge, self.proposal, self.accepted = None, None, None, {}
         self.last = self.decided = self.lost = None
 
+    def lacks(self) -> ViewId | None:
+        """The decided next view that names this member and is not installed here, because runs are missing; also if
+        this member gave that view up."""
+        if self.decided is not None and self.env.me in self.decided.view.members:
+            return self.decided.view.id
+        return None if self.lost is None else self.lost.id
+
     def has_accepted(self, ballot: Ballot) -> bool:
         """Whether `ballot` may be decided with this member's answer.  A leader that begins a later attempt in the same
         view has given up its earlier one, so only the last ballot of each leader counts."""

@@ -16,6 +16,7 @@ from pygroups.core.layer import NEVER
 from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.tables import Tables
+from pygroups.core.view import ViewId
 
 from ..heads import Excluded, Stuck
 from ..layer import Gms
@@ -28,13 +29,14 @@ COMPLAINTS: Final = 2  # of a bound member without an answer, before it counts a
 class Blocking:
     """Whether this member is blocked, and the members that it asks then."""
 
-    tables: ClassVar[Tables] = {"ahead": "members", "others": ASK_MAX}
+    tables: ClassVar[Tables] = {"ahead": "members", "lacking": "members", "others": ASK_MAX}
 
     def __init__(self, gms: Gms) -> None:
         self.gms = gms
         self.env = gms.env
         self.blocked = False  # and the application knows it
         self.ahead: dict[Address, None] = {}  # members of this view that are heard in a later one
+        self.lacking: dict[Address, ViewId] = {}  # members that lack runs of this decided view, as they said last
         self.look_at = 0  # when a blocked member looks for members outside its view
         self.looks = 0  # how often it did
         self.others: dict[Address, None] = {}  # the processes that this member asked
@@ -74,13 +76,22 @@ class Blocking:
         gms.above.append(Stop(ballot))
 
     def give_up_what_is_lost(self) -> None:
-        """Give up a decided view for which this member lacks runs, if all members that may hold them have ended."""
-        gms, decided = self.gms, self.gms.binding.decided
-        if decided is None or self.env.me not in decided.view.members:
+        """Give up a decided view for which this member lacks runs, if all members that may hold them have ended.  The
+        other members lack them, too."""
+        gms, decided, lacks = self.gms, self.gms.binding.decided, self.gms.binding.lacks()
+        if decided is None or decided.view.id != lacks:
             return
-        if all(one == self.env.me or gms.suspicions.is_over(one) for one in gms.current.members):
+        others = [one for one in gms.current.members if one != self.env.me]
+        if all(gms.suspicions.is_over(one) or self.lacking.get(one) == lacks for one in others):
             self.env.count("decided view given up")
             gms.binding.lost, gms.binding.decided = decided.view, None
+
+    def hears_of_a_lack(self, member: Address, head: Stuck) -> None:
+        """`member` is bound, and may lack runs of a decided view."""
+        self.lacking.pop(member, None)
+        if head.lacks is not None and self.gms.knows(member) and head.view == self.gms.current.id:
+            self.lacking[member] = head.lacks
+            self.give_up_what_is_lost()
 
     def suspects_more(self) -> None:
         """A further member is suspected: the cut goes on."""
@@ -103,13 +114,14 @@ class Blocking:
         """A heartbeat of a member of this view may name a later view."""
         if self.gms.knows(event.member) and event.view > self.gms.current.id:
             self.ahead[event.member] = None
+            self.lacking.pop(event.member, None)
 
     def enters(self) -> None:
         """This member is about to enter a view."""
         if self.blocked:
             self.blocked = False
             self.gms.above.append(Unblocked())
-        self.ahead, self.others, self.heard_at = {}, {}, NEVER
+        self.ahead, self.lacking, self.others, self.heard_at = {}, {}, {}, NEVER
 
     # -- members outside of the view
 

@@ -25,7 +25,7 @@ from pygroups.core.view import HISTORY_DIGITS, ViewId
 
 from ..decisions.proposal import Installation, Proposal, proposal_of
 from ..decisions.quorum import MAJORITY, Quorum
-from ..heads import HEADS, Difference, Excluded, Install, InstallAck, Ready, ReadyRsp
+from ..heads import HEADS, Difference, Excluded, Install, InstallAck, Ready, ReadyRsp, Stuck
 from ..layer import Gms
 from ..membership import Phase
 from . import birth, former_lives, rebirth
@@ -178,6 +178,11 @@ class PrimaryGms(Gms):
         self.blocking.look_if_due()
         super().timer()
         self._begin_a_group()
+
+    def on_stuck(self, src: Address, head: Stuck) -> None:
+        """The member may lack the runs that this one waits for."""
+        self.blocking.hears_of_a_lack(src, head)
+        super().on_stuck(src, head)
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
         if self.blocking.is_answer(src, head):

@@ -214,7 +214,7 @@ class Answering:
         if self.env.now >= self.heard_at + self._patience():
             self.heard_at = self.env.now
             self.complaints += 1
-            stuck = Stuck(ballot, membership.current.id, tuple(membership.vouched))
+            stuck = Stuck(ballot, membership.current.id, tuple(membership.vouched), self.binding.lacks())
             membership.tell_others(membership.helpers(), stuck)
         membership.wake_at(self.heard_at + self._patience())
 
