@@ -250,6 +250,23 @@ def test_a_full_window_opens_when_its_last_reader_has_read(sender: str, profile:
 
 
 @BOTH
+@pytest.mark.parametrize("slow", ["A", "C"])
+def test_a_full_window_opens_at_each_step_of_its_last_reader(slow: str, profile: str) -> None:
+    """The last reader, perhaps the coordinator, reads a quarter of the window every 30 ms: each step opens the window."""
+    with scenario("A B C", profile=profile, window=256 << 10, run_bytes=16 << 10) as group:
+        group.after(2)
+        group[slow].reads(False)
+        group["B"].sends(40, size=16 << 10)
+        group.after(2)
+        for read in (5, 9, 13):
+            unsent = group["B"].unsent
+            group[slow].asks(Consumed({group["B"].address: read}))
+            group.until(lambda unsent=unsent: group["B"].unsent < unsent, within=0.02, step=0.001)  # type: ignore[misc]
+            group.after(0.03)
+        group[slow].reads()
+
+
+@BOTH
 def test_nobody_hears_that_a_sender_waits_and_it_is_told_all_the_same(profile: str) -> None:
     """The wish is lost, or the votes that it called for: the ordinary rounds bring it."""
     with scenario("A B C", profile=profile) as group:
