@@ -87,6 +87,6 @@ def test_a_sender_learns_that_only_the_other_side_delivered_its_message() -> Non
 
 
 def test_own_messages_of_a_gap_leave_the_window() -> None:
-    consumption = Consumption(A, lambda: None, 1)
+    consumption = Consumption(A, lambda: None, lambda: None, 1, 1)
     consumption.skipped(100)
     assert consumption.own_read == 100

@@ -48,7 +48,7 @@ class Clock:
 def queued(clock: Clock, runs: int, messages: int) -> Inbox:
     """An inbox in which so many runs of so many messages wait."""
     states = cast(States, type("NoStates", (), {"loading": None, "is_coming": False})())
-    inbox = Inbox(A, states, Config(queue_max=1 << 40), lambda: None, lambda reason: None, clock.now)
+    inbox = Inbox(A, states, Config(queue_max=1 << 40), lambda: None, lambda: None, lambda reason: None, clock.now)
     view = ViewId(1, A)
     for run in range(runs):
         first = 1 + run * messages

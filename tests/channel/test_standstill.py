@@ -45,7 +45,7 @@ class Reading:
     def __init__(self) -> None:
         self.progress = (0, 0)
         self.own_read_bytes = 0
-        self.consumption = Consumption(A, lambda: None, 1)
+        self.consumption = Consumption(A, lambda: None, lambda: None, 1, 1)
 
 
 def standstill() -> tuple[Standstill, Sender, Reading]:

@@ -17,7 +17,7 @@ from pygroups.core.events import Event, NewView
 from pygroups.core.layer import NEVER, Env, Layer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
-from pygroups.core.stack import Outlet, Stack, check_fit
+from pygroups.core.stack import Outlet, Stack, check_fit, origin_first
 from pygroups.core.view import AgreedView, ViewId
 
 A, B, C = (Address(name, "0" * 16) for name in "ABC")
@@ -396,3 +396,11 @@ def test_without_a_journal_no_record_is_made() -> None:
     env.journaling = True
     env.record("view", members=())
     assert env.records == [("view", None, {"members": ()})]
+
+
+def test_the_origin_of_a_run_gets_its_frame_first() -> None:
+    a, b, c = (Address(name, "00") for name in "ABC")
+    assert origin_first((a, b, c), b) == (b, a, c)
+    assert origin_first((a, b, c), a) == (a, b, c)
+    assert origin_first((a, c), b) == (a, c)
+    assert origin_first((a, b), None) == (a, b)

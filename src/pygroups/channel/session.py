@@ -111,7 +111,14 @@ class Session:
         self.states = States(options.state, self.member, config, later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
         self.reading = inbox(
-            me, self.states, config, self.member.schedule, stack.env.drop, here.clock.now, here.lags(me)
+            me,
+            self.states,
+            config,
+            self.member.schedule,
+            self.member.schedule_later,
+            stack.env.drop,
+            here.clock.now,
+            here.lags(me),
         )
         self.sending = Outbox(
             _top(stack),

@@ -168,20 +168,30 @@ class Stack:
         self.env.now = now
         if self.layers[0].below:
             self._settle(0)  # messages that the application sent after the last call
-        for place, layer in self._enders:
-            layer.end_turn()
-            if layer.below or (layer.above and place):  # above the top is the application
-                self._settle(place)
+        self._end_layers()
         env, outlet, top = self.env, self.outlet, self.layers[0]
+        if top.wake <= now:  # own messages were ordered and delivered above: the application hears of them in this turn
+            top.timer()
+            self._end_layers()
         if env.drops:
             env.record_drops()
         frames: list[tuple[tuple[Address, ...], list[bytes]]] = []
         if outlet.sent:
-            frames = [(dests, self.codec.encode(env.me, dest, runs)) for (dest, dests), runs in outlet.sent.items()]
+            encode, me = self.codec.encode, env.me
+            frames = [
+                (origin_first(dests, runs[0].origin), encode(me, dest, runs))
+                for (dest, dests), runs in outlet.sent.items()
+            ]
             outlet.sent = {}
         output = Output(env.records, frames, outlet.commands, top.above)
         env.records, outlet.commands, top.above = [], [], []
         return output
+
+    def _end_layers(self) -> None:
+        for place, layer in self._enders:
+            layer.end_turn()
+            if layer.below or (layer.above and place):  # above the top is the application
+                self._settle(place)
 
     def _after_pause(self, now: int) -> None:
         """This input is the first one after a long pause: the layers learn of the pause before they see the input."""
@@ -300,6 +310,14 @@ class Stack:
             found -= 1
         self._routes[place][kind] = found
         return found
+
+
+def origin_first(dests: tuple[Address, ...], origin: Address | None) -> tuple[Address, ...]:
+    """The receivers of a frame, that of its first run's origin first: a sender there waits until its message comes
+    back in the order, and a write to another process wakes that process, which then takes a core."""
+    if origin is None or dests[0] == origin or origin not in dests:
+        return dests
+    return (origin, *[dest for dest in dests if dest != origin])
 
 
 def _sees(layer: Layer, head: type | None) -> bool:

@@ -126,6 +126,7 @@ class Member:
         self.due = False  # the loop will call turn()
         self.timer: Timer | None = None
         self.timer_at = NEVER
+        self.wanted_at = NEVER  # the time of the next turn, if the stack needs none before
         self.stats_timer: Timer | None = None
         self.closed = False
         self.local: LocalSocket | None = None  # for commands of an operator
@@ -170,6 +171,12 @@ class Member:
             self.due = True
             self.loop.call_soon(self.turn)
 
+    def schedule_later(self) -> None:
+        """Play a turn within half of `stable_period`: the next vote then has what the application has consumed."""
+        if not self.due and not self.closed:
+            self.wanted_at = self.clock.now() + self.stack.env.config.stable_period // 2
+            self._arm(self.wanted_at)
+
     def _pass(self, handler: Callable[[Event, int], None], event: Event) -> None:
         if self.closed:
             return
@@ -193,6 +200,7 @@ class Member:
 
     def _play(self) -> None:
         now = self.clock.now()
+        self.wanted_at = NEVER
         turn.play(self.stack, self.inbox.consumed(), now, self)
         if self.late is not None and (kept := self.stack.env.kept):
             self.late.write(kept, self.clock.wall())
@@ -216,7 +224,7 @@ class Member:
             self.inbox.journal_lost(str(error))
 
     def _arm(self, when: int) -> None:
-        """Play a turn at `when`.  An earlier timer stays: its turn has no work, and starts the next timer."""
+        """Play a turn at `when`.  An earlier timer stays, and starts the next one if no turn is needed when it ends."""
         if when >= self.timer_at or when >= NEVER:
             return
         if self.timer is not None:
@@ -226,7 +234,11 @@ class Member:
 
     def _timer_ended(self) -> None:
         self.timer, self.timer_at = None, NEVER
-        self.turn()
+        when = min(self.stack.wake(), self.wanted_at)
+        if when > self.clock.now() and not self.closed:
+            self._arm(when)  # an earlier turn has done the work
+        else:
+            self.turn()
 
     # -- the beginning, statistics, and the end
 

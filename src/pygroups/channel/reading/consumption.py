@@ -1,4 +1,8 @@
-"""The messages that the application has consumed.  The stack gets them once a turn, for the windows of the senders."""
+"""The messages that the application has consumed.  The stack gets them once a turn, for the windows of the senders.
+
+A consumed multicast makes no turn due: the marks wait for the next turn, because a turn in which nothing else happens
+costs as much as one that delivers a message.  They make a turn due when a sender may wait for them.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +18,22 @@ from pygroups.core.top import Delivered
 class Consumption:
     """Marks of the consumed messages per origin: of multicasts, and of messages to this member alone."""
 
-    def __init__(self, me: Address, schedule: Callable[[], None], run_min: int) -> None:
+    def __init__(
+        self, me: Address, schedule: Callable[[], None], later: Callable[[], None], run_min: int, quantum: int
+    ) -> None:
+        """`schedule` makes a turn due now, and `later` one within some time.  Consumed multicasts of `quantum` bytes
+        are reported now."""
         self.me = me
         self.run_min = run_min  # a smaller run counts as so many bytes, as in the window of its sender
+        self.quantum = quantum
         self.schedule = schedule
+        self.later = later
+        self.senders = 0  # tasks of this program that wait for room, perhaps until own multicasts are read
         self.own_read = 0  # bytes of own multicasts that were consumed here
         self._own_unread: deque[tuple[int, int]] = deque()  # the number after the last message of a run, its bytes
         self._multicasts: Marks = {}  # consumed and not reported to the stack yet
         self._unicasts: Marks = {}
+        self._bytes = 0  # of the multicasts that were consumed and not reported
         self._had_multicasts: Marks = {}  # consumed, reported or not
         self._had_unicasts: Marks = {}
 
@@ -54,18 +66,26 @@ class Consumption:
         had[origin] = pending[origin] = mark
         if len(had) > MARKS_MAX:  # without a group no view forgets them
             del had[next(iter(had))]
-        if origin == self.me and item.position >= 0:
+        if item.position < 0:
+            self.schedule()
+            return
+        if origin == self.me:
             unread = self._own_unread
             while unread and unread[0][0] <= mark:
                 self.own_read += unread.popleft()[1]
-        self.schedule()
+        is_first = not self._bytes
+        self._bytes += max(len(item.run.body), self.run_min)
+        if self.senders or self._bytes >= self.quantum:
+            self.schedule()
+        elif is_first:
+            self.later()
 
     def take(self) -> Consumed | None:
         """The messages that were consumed since the last call; None if there are none."""
         if not self._multicasts and not self._unicasts:
             return None
         consumed = Consumed(self._multicasts, self._unicasts)
-        self._multicasts, self._unicasts = {}, {}
+        self._multicasts, self._unicasts, self._bytes = {}, {}, 0
         return consumed
 
     def forget_outside(self, members: Container[Address]) -> None:

@@ -75,15 +75,17 @@ class Inbox:
         states: States,
         config: Config,
         schedule: Callable[[], None],
+        later: Callable[[], None],
         drop: Callable[[str], None],
         now: Callable[[], int],
         lags: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`lags`: whether the reader now lets the loop run first, as a reader that has more to do would."""
+        """`schedule` makes a turn of the member due now, and `later` one within some time.  `lags`: whether the reader now lets the loop run first, as a reader that has more to do would."""
         self.me = me
         self.states = states
         self.queue_max = config.queue_max
-        self.consumption = Consumption(me, schedule, config.run_bytes_min)
+        quantum = min(config.stable_bytes, config.window // 4)  # as STABLE, which votes at once for so many bytes
+        self.consumption = Consumption(me, schedule, later, config.run_bytes_min, quantum)
         self.drop = drop
         self.lags = lags
         self.own_read = WaitingLine()
@@ -402,6 +404,15 @@ class Inbox:
     @contextmanager
     def guard(self, waiting: asyncio.Future[None]) -> Iterator[None]:
         """Guard a task that waits in `send`.  While the reading task waits, unread messages count as consumed."""
+        self.consumption.senders += 1
+        try:
+            with self._guarded(waiting):
+                yield
+        finally:
+            self.consumption.senders -= 1
+
+    @contextmanager
+    def _guarded(self, waiting: asyncio.Future[None]) -> Iterator[None]:
         if asyncio.current_task() is not self.reader:
             if READS.get() is self.stream:  # the reading task started this task, and perhaps waits for it
                 with self.reader_sends.noted(waiting, self.events.now(), WouldDeadlock(ANSWERING)):
