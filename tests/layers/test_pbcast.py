@@ -17,7 +17,7 @@ from pygroups.core.run import Run, pack
 from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.pbcast import decide
-from pygroups.layers.pbcast.heads import Data, Gossip, Lacks, Purged, StartReq, Starts
+from pygroups.layers.pbcast.heads import FORMER_MAX, Data, Gossip, Lacks, Purged, StartReq, Starts
 from pygroups.layers.pbcast.layer import LATE_KEEP, Pbcast
 from pygroups.layers.pbcast.store import Store, size_of
 
@@ -83,6 +83,9 @@ def test_PB_I3_a_gossip_fits_a_datagram_in_the_largest_group() -> None:
     size, most = 1_024, 1 << 30
     bits = decide.packed((1 << size) - 1, size)
     head = Gossip(1_023, most, ViewId(most, Address("host-1234567", "f" * 16)), [(1_023, most)] * 64, bits, bits, True)
+    assert FRAME + len(msgspec.msgpack.encode(head)) <= DATAGRAM
+    former = [(Address(f"host-{rank:07}", "f" * 16), most) for rank in range(FORMER_MAX)]
+    head.digest = [*former, *head.digest[FORMER_MAX:]]
     assert FRAME + len(msgspec.msgpack.encode(head)) <= DATAGRAM
 
 
@@ -498,6 +501,57 @@ def test_a_handler_takes_no_messages_of_an_origin_that_it_has_only_stored() -> N
     layer.above.clear()
     layer.up(Run(former, None, (Data(),), former, 2, 0, 1, pack([b"x"])))
     assert layer.above == [] and layer.env.counters["drop multicast of a non-member"] == 1
+
+
+def test_a_handler_announces_what_it_has_only_stored_of_a_member_that_comes_back() -> None:
+    former, other = Address("Z", "2" * 16), Address("A", "0" * 16)
+    layer = restarted([(stored(number, former), 5) for number in (1, 2)], joined_at=1)
+    layer.above.clear()
+    view = AgreedView(ViewId(3, other), (other, layer.env.me, former), ("a:1", "h:1", "z:1"))
+    layer.up_event(NewView(view, layer.view and layer.view.id, view.members[:2], (former,), (), True, None))
+    layer.up(Run(former, None, (Data(),), former, 3, 0, 1, pack([b"x"])))
+    assert layer.above[1] == Gap(former, 1, 2, ())
+    assert [item.first for item in layer.above if isinstance(item, Run)] == [3]
+    assert answer(layer, other, 1, 2) == ([], []), "nothing of another member"
+    assert answer(layer, former, 1, 3) == ([1, 2], [])
+
+
+# -- members that are none any more
+
+
+def test_a_gossip_names_former_members_in_turn_while_their_messages_are_kept() -> None:
+    world = quiet(4, lag=1)
+    node = world.nodes[0]
+    gone = [Address(f"G{number:02}", "9" * 16) for number in range(FORMER_MAX + 2)]
+    for name in gone:
+        node.layer.store.begin(name, 1)
+        node.layer.on_data(message(name, 1))
+    node.send()
+    named: dict[Address, None] = {}
+    for _ in range(2):
+        node.layer.below = []
+        node.layer._gossip()
+        digest = runs_to(node, Gossip)[0].head.digest  # type: ignore[union-attr]
+        assert len(digest) == FORMER_MAX + 1 and (0, 2) in digest
+        named |= {of: None for of, high in digest if isinstance(of, Address) and high == 2}
+    assert sorted(named) == gone
+    node.env.now = 60 * SECOND
+    node.layer._gossip()
+    assert runs_to(node, Gossip)[-1].head.digest == [(0, 2)]  # type: ignore[union-attr]
+
+
+def test_a_member_that_never_met_a_former_member_lacks_nothing_of_it_and_says_so() -> None:
+    world = quiet(3)
+    a, b, c = world.nodes
+    former = Address("Z", "2" * 16)
+    head = gossip_of(a, {}).head
+    assert isinstance(head, Gossip)
+    take(b, Run(a.me, None, (structs.replace(head, digest=[(former, 9)]),)))
+    assert not b.layer.repair.wants and b.layer.cache.find(a.me, 1).lacking == 1 << 2  # type: ignore[union-attr]
+    b.layer.below = []
+    take(b, Run(c.me, b.me, (Lacks([(former, 3, 9)]),)))
+    (refusal,) = runs_to(b, Purged)
+    assert refusal.head == Purged([(former, 9)])
 
 
 def test_a_handler_forgets_stored_messages_that_are_too_old() -> None:

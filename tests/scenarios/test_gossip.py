@@ -91,6 +91,24 @@ def test_GS7_a_joiner_that_cannot_be_reached_changes_no_view() -> None:
         group.until(lambda: set(group["A"].view) == set("ABCD"), 20)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_GS11_all_have_the_last_message_of_a_member_that_crashed(seed: int) -> None:
+    """Each of them has it, or announces a gap: the gossips go on to name the member that is out of the view."""
+    loses = Weather(delay=200, jitter=200, loss=0.4)
+    with scenario("A B C D E F", profile="gossip", weather=loses, formed=False, seed=seed, **QUICK) as group:
+        group.start("A B C D E F")
+        group.until(lambda: all(len(group[name].view) == 6 for name in "ABCDEF"), 60)
+        for name in "EF":
+            group[name].sends(3, every=0.001)
+            group.after(0.003)
+            group.crash(name)
+        group.until(lambda: all(set(group[name].view) == set("ABCD") for name in "ABCD"), 30)
+        group.after(10)
+        for name in "EF":
+            ends = {len(group[other].delivered_from(name)) for other in "ABCD"}
+            assert len(ends) == 1, "nobody has forgotten it yet, so there are no gaps"
+
+
 @pytest.mark.slow
 def test_members_that_were_cut_off_come_back_although_links_lose_frames() -> None:
     """With 50 members and a loss of 10 %, at each moment some pair has not heard each other lately."""

@@ -14,6 +14,7 @@ from pygroups.core.run import Loose
 from pygroups.core.view import ViewId
 
 SENDERS_MAX: Final = 64  # in one gossip, so that it fits a datagram
+FORMER_MAX: Final = 8  # of them that are no members any more, for the same reason
 WANTS_MAX: Final = 32  # ranges in one request, for the same reason
 LACKS_MAX: Final = 32  # senders in one refusal
 
@@ -38,8 +39,8 @@ class Gossip(msgspec.Struct, Loose, array_like=True, tag=121):
     gossiper: Rank
     number: Number  # of this gossip, at its gossiper
     view: ViewId
-    digest: Annotated[list[tuple[Rank, Number]], Meta(max_length=SENDERS_MAX)]  # per sender, the number after the last
-    # message that the gossiper has, without a hole
+    digest: Annotated[list[tuple[Rank | Address, Number]], Meta(max_length=SENDERS_MAX)]  # per sender, the number after
+    # the last message that the gossiper has, without a hole; a sender outside the view has no rank
     seen: Ranks  # the members that have got this gossip, as far as the sender of this copy knows
     having: Ranks  # the members that have all messages of the digest, as far as it knows: those that are not in the
     # not-seen list of the seed, which a member leaves only when it has all these messages

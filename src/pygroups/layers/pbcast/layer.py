@@ -9,7 +9,7 @@ the numbers anew.  Note: docs/layers/pbcast.md; design note 002.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import ClassVar, Final
 
 from msgspec import structs
@@ -24,7 +24,7 @@ from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView
 
 from . import decide
-from .heads import HEADS, Data, Gossip, Lacks, Purged, StartReq, Starts
+from .heads import FORMER_MAX, HEADS, SENDERS_MAX, Data, Gossip, Lacks, Purged, StartReq, Starts
 from .repair import HOLDERS_MAX, Repair
 from .rounds import Cache, Entry, Named
 from .store import LATE_BUFFER, START, Origin, Store
@@ -217,7 +217,7 @@ class Pbcast(Layer):
             self.env.drop("gossip of an unknown view")
             return
         members, size = named.members, named.size
-        if head.gossiper >= size or any(rank >= size for rank, _ in head.digest):
+        if head.gossiper >= size or any(not isinstance(of, Address) and of >= size for of, _ in head.digest):
             self.env.drop("malformed gossip")
             return
         gossiper = members[head.gossiper]
@@ -233,7 +233,10 @@ class Pbcast(Layer):
             return
         if head.late:
             self.repair.late[gossiper] = None
-        entry = Entry({members[rank]: high for rank, high in head.digest}, lacking)
+        had = self.store.had  # a former member is ignored if it was in no view with this member
+        ranked = {members[of]: high for of, high in head.digest if not isinstance(of, Address)}
+        former = {of: high for of, high in head.digest if isinstance(of, Address) and had(of)}
+        entry = Entry(ranked | former, lacking)
         self.cache.add(gossiper, head.number, entry)
         self.env.count("gossips")
         self._compare(gossiper, named, entry)
@@ -284,7 +287,8 @@ class Pbcast(Layer):
         runs, room, lows = ANSWER_RUNS, ANSWER_BYTES, []
         for name, low, high in head.wants:
             origin = self.store.origins.get(name)
-            if origin is None:
+            if origin is None:  # a former member that was in no view with this one
+                lows.append((name, high))
                 continue
             held = origin.held_from(low)
             if low < held:
@@ -324,7 +328,8 @@ class Pbcast(Layer):
         before = env.now - self.keep
         count = self.store.purge_older(before)
         size, me = len(view.members), env.me
-        digest = self._digest(view)
+        ranks = {member: at for at, member in enumerate(view.members)}
+        digest = self._digest(ranks)
         if size == 1:
             for name, below in decide.purge_below(digest, self.lag).items():
                 count += self.store.purge(name, below)
@@ -335,12 +340,11 @@ class Pbcast(Layer):
         self.gossips += 1
         named, to_all = self.cache.views[view.id], env.config.use_mcast_for_gossip == 1
         others = named.everyone & ~(1 << named.rank)
-        ranks = {member: at for at, member in enumerate(view.members)}
         head = Gossip(
             named.rank,
             self.gossips,
             view.id,
-            [(ranks[name], high) for name, high in digest.items()],
+            [(ranks.get(name, name), high) for name, high in digest.items()],
             decide.packed(named.everyone if to_all else 1 << named.rank, size),
             decide.packed(1 << named.rank, size),
             self.late,
@@ -352,16 +356,20 @@ class Pbcast(Layer):
         for rank in decide.some(env.rng, others, size, decide.fanout(size - 1, size, env.config.subset, most)):
             self.tell(view.members[rank], head)
 
-    def _digest(self, view: AgreedView) -> dict[Address, int]:
-        """Per sender, the number after the last message that this member has."""
+    def _digest(self, members: Collection[Address]) -> dict[Address, int]:
+        """Per sender, the number after the last message that this member has.  A former member is named while this
+        member keeps messages of it: another one may lack its last ones, and nobody else tells of them."""
+        origins = self.store.origins
+        former = [name for name, origin in origins.items() if origin.kept and name not in members]
         fresh: list[Address] = []
         others: list[Address] = []
-        for member in view.members:
-            origin = self.store.origins.get(member)
+        for member in members:
+            origin = origins.get(member)
             if origin is not None and origin.next > START:
                 (fresh if origin.kept else others).append(member)
-        names: Iterable[Address] = decide.chosen(fresh, others, self.gossips)
-        return {name: self.store.origins[name].next for name in names}
+        names = decide.chosen(former, (), self.gossips, FORMER_MAX)
+        names += decide.chosen(fresh, others, self.gossips, SENDERS_MAX - len(names))
+        return {name: origins[name].next for name in names}
 
     def _set_gossip(self) -> None:
         config = self.env.config
@@ -406,6 +414,7 @@ class Pbcast(Layer):
         behind, self.starting, self.behind = self.behind, None, []
         self.start_at = NEVER
         self.above.append(structs.replace(event, starts=starts))
+        self.above += self._meet(event.view.members)
         self.above += behind
 
     # -- membership and time
@@ -431,6 +440,7 @@ class Pbcast(Layer):
         self.cache.installed(view, me)
         self.repair.peers = tuple([member for member in view.members if member != me])
         self.repair.late = {member: None for member in self.repair.late if member in view.members}
+        gaps = [] if first else self._meet(event.joined)
         self._forget_outsiders(view)
         before = self.gossip_at
         self._set_gossip()
@@ -438,10 +448,23 @@ class Pbcast(Layer):
         self.wake_at(self.gossip_at)
         if first and view.id.leader != me:
             self._begin(event)
-        elif self.starting is not None:
-            self._wait(event)
-        else:
-            self.above.append(event)
+            return
+        for item in (event, *gaps):
+            if self.starting is not None:
+                self._wait(item)
+            else:
+                self.above.append(item)
+
+    def _meet(self, members: Iterable[Address]) -> list[Gap]:
+        """Begin with the messages of members that are new in the view, so that they are missed also if the member
+        leaves before one arrives.  Returns the gaps of those that this process has only stored."""
+        gaps = []
+        for member in members:
+            if self.store.meet(member) > START:
+                count = self.store.of(member).next - START
+                self.env.count("messages given up", count)
+                gaps.append(Gap(member, START, count, ()))
+        return gaps
 
     def _forget_outsiders(self, view: AgreedView) -> None:
         """Forget origins outside the view, above a limit: the oldest ones first."""

@@ -133,6 +133,14 @@ class Store:
         origin = self.of(name)
         origin.next = origin.known = next
 
+    def meet(self, name: Address) -> int:
+        """Begin with a member that is new in the view, with its first message unless this member has begun already.
+        Returns the number after the messages that an earlier process stored, and this one was not given; else START."""
+        stored = name in self.only_stored
+        self.only_stored.pop(name, None)
+        origin = self.of(name)
+        return origin.next if stored else START
+
     def restore(self, stored: Sequence[tuple[Run, int]], now: int) -> None:
         """Keep the runs that an earlier process stored, with the age of each: ascending per origin."""
         for run, age in stored:
