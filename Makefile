@@ -66,9 +66,10 @@ STARTS ?= 20
 starts: venv ## 20 processes at the same moment, STARTS=20 times: each time one view
 	@$(BIN)/python -m tests.e2e.starts --starts $(STARTS) --processes 20
 
-gossip: venv ## gossip groups up to 1,000 members at 10 and 30 % loss: misses, load, spread; the plot of the guide
+gossip: venv firewall ## gossip groups up to 1,000 members at 10 and 30 % loss: misses, load, spread; the plot; 50 processes
 	@$(BIN)/python bench/gossip.py
 	@$(BIN)/pytest -q -m long tests/layers/test_pbcast_many.py
+	@$(BIN)/python -m tests.e2e.gossip
 
 loss: venv java firewall ## 2 and 5 members exchange 100,000 messages each over UDP at 0, 1 and 10 % loss, then one audit
 	@$(BIN)/python bench/loss.py
