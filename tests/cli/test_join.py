@@ -361,6 +361,12 @@ def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
         (("--on-journal-lost", "leave"), "--on-journal-lost needs --journal DIR"),
         (("--journal", "/proc/journal"), "give --journal a folder"),
         (("--journal", ""), "--journal '' names no folder: give the path of a folder"),
+        (
+            ("--late-join-handler", "/tmp/x"),
+            "--late-join-handler is for --profile gossip",
+        ),
+        (("--profile", "gossip", "--late-join-handler", ""), "--late-join-handler '' names no folder"),
+        (("--catch-up",), "--catch-up is for --profile gossip"),
         (("--discovery", "dns:x"), "names no address that a process can listen on: write dns:name:port"),
         (("--discovery", "dir:/x", "--discovery", "dir:/y"), "names two folders with dir:"),
     ],

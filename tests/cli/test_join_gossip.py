@@ -1,4 +1,5 @@
-"""`pygroups join --profile gossip`: three processes over UDP send, and go on when the leader is killed."""
+"""`pygroups join --profile gossip`: three processes over UDP send, and go on when the leader is killed; a process that
+keeps messages in a folder, and one that catches up."""
 
 from __future__ import annotations
 
@@ -46,3 +47,14 @@ def test_three_processes_send_and_go_on_when_the_leader_is_killed(members: dict[
         had = heard(member, last)
         for name in "BC":
             assert had[name] == [f"{name}{number}" for number in range(2 * LINES)][-len(had[name]) :]
+
+
+@pytest.mark.slow
+def test_a_handler_has_a_folder_and_a_joiner_catches_up(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    with three_processes(tmp_path, "gossip", {"B": ("--late-join-handler", str(late))}) as members:
+        members["A"].type(lines("A", 0, 3))
+        assert heard(members["B"], {"A": "A2"}) == {"A": ["A0", "A1", "A2"]}
+        assert b"A1" in b"".join([file.read_bytes() for file in (late / "orders").iterdir()])
+        members["D"] = Shell(tmp_path, "orders", "--name", "D", "--profile", "gossip", "--catch-up")
+        assert heard(members["D"], {"A": "A2"}) == {"A": ["A0", "A1", "A2"]}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.cli.test_join import Shell
 
 
 @contextmanager
-def three_processes(folder: Path, profile: str) -> Iterator[dict[str, Shell]]:
-    """A, B and C, which start one after the other, by name; each has told its view of all three."""
+def three_processes(
+    folder: Path, profile: str, options: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> Iterator[dict[str, Shell]]:
+    """A, B and C, which start one after the other, by name; each has told its view of all three.  `options`:
+    those of a process, by its name."""
     running: dict[str, Shell] = {}
     for name in "ABC":
-        running[name] = Shell(folder, "orders", "--name", name, "--profile", profile)
+        running[name] = Shell(folder, "orders", "--name", name, "--profile", profile, *options.get(name, ()))
         running[name].view_of(*"ABC"[: len(running)])
     for name in "AB":
         running[name].view_of(*"ABC")

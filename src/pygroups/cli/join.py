@@ -9,7 +9,7 @@ from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
 from pygroups.cli.logs import show_chosen_address, show_trace, show_warnings
 from pygroups.core.errors import UsageError
-from pygroups.core.services import MEMBERSHIP
+from pygroups.core.services import GOSSIP, MEMBERSHIP
 
 
 def join(group: str | None = None, /, *, options: JoinOptions = DEFAULTS) -> int:
@@ -51,15 +51,23 @@ async def _member(group: str | None, options: JoinOptions) -> int:
         insecure=options.insecure,
         journal=options.journal,
         journal_payloads=options.journal_payloads,
-        config=Config(on_journal_lost=options.on_journal_lost),
+        config=Config(
+            on_journal_lost=options.on_journal_lost,
+            late_join_handler=options.late_join_handler or False,
+            catch_up=options.catch_up,
+        ),
     )
     return await Shell(channel, options).run()
 
 
 def _has_no_group(profile: str) -> bool:
+    return MEMBERSHIP not in _services(profile)
+
+
+def _services(profile: str) -> frozenset[str]:
     from pygroups.layers.profiles import profile_named
 
-    return MEMBERSHIP not in profile_named(profile).services
+    return profile_named(profile).services
 
 
 def _check(group: str | None, options: JoinOptions) -> None:
@@ -72,6 +80,7 @@ def _check(group: str | None, options: JoinOptions) -> None:
         raise UsageError(f"--stats {options.stats} must be a number of seconds above 0")
     if options.timeout is not None and not options.timeout >= 0:
         raise UsageError(f"--timeout {options.timeout} must be a number of seconds, 0 or more")
+    _check_gossip(options)
     alone = _has_no_group(options.profile)
     if alone and group is not None:
         raise UsageError(f"--profile {options.profile} has no group: leave out the name of the group")
@@ -83,3 +92,12 @@ def _check(group: str | None, options: JoinOptions) -> None:
         checked_place(options.to, insecure=options.insecure or options.secret_file is not None)
     if options.timeout is not None and not options.leave_at_eof:
         raise UsageError("--timeout limits the wait of --leave-at-eof: give both options or neither")
+
+
+def _check_gossip(options: JoinOptions) -> None:
+    if options.late_join_handler == "":
+        raise UsageError("--late-join-handler '' names no folder: give the path of a folder")
+    given = {"--late-join-handler": options.late_join_handler is not None, "--catch-up": options.catch_up}
+    for flag in [flag for flag, is_given in given.items() if is_given]:
+        if GOSSIP not in _services(options.profile):
+            raise UsageError(f"{flag} is for --profile gossip, whose members may miss messages: leave it out")

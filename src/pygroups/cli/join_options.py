@@ -72,6 +72,12 @@ class JoinOptions:
     transport
         tcp, udp, or udp:239.1.2.3:7000 for IP multicast; all members use the same. By default tcp, and with --profile
         total1999 or gossip udp.
+    late_join_handler
+        With --profile gossip: a folder in which this member keeps messages for ten minutes, for members that come late
+        or come back after a pause. The next process that is given the folder hands them on, too.
+    catch_up
+        With --profile gossip: begin with the messages that others still hold, and not with those that come after the
+        join.
     trace
         Print a line to standard error for each message and each event that passes from one layer of the protocol stack
         to the next.
@@ -96,6 +102,8 @@ class JoinOptions:
     expect: Whole | None = None
     rejoin: Flag = False
     transport: str | None = None
+    late_join_handler: str | None = None
+    catch_up: Flag = False
     trace: Flag = False
     secret_file: Annotated[Path | None, Parameter(env_var="PYGROUPS_SECRET_FILE")] = None
 
