@@ -308,13 +308,16 @@ class Hints(Layer):
             self.search.stays_apart(event.peer, event.detail)
         elif isinstance(event, driver_events.Found):
             self._found(event)
-        elif not isinstance(event, Reserved | RoundTrips):
-            if isinstance(event, Suspect):
-                self._suspect(event.member)
-            elif isinstance(event, Unsuspect):
-                self.suspects.pop(event.member, None)
-                self.changes.ended.pop(event.member, None)
+        elif isinstance(event, Suspect):
+            self._suspect(event.member)
             self.above.append(event)
+        elif isinstance(event, Unsuspect):
+            self.suspects.pop(event.member, None)
+            self.changes.ended.pop(event.member, None)
+            self.above.append(event)
+        elif not isinstance(event, Reserved | RoundTrips):
+            self.above.append(event)
+            return
         self._work()
 
     def down_event(self, event: Event) -> None:
@@ -329,6 +332,7 @@ class Hints(Layer):
             if isinstance(event, Gone):  # the top has left by itself
                 self.phase, self.wake = Phase.GONE, NEVER
             self.below.append(event)
+            return
         self._work()
 
     def _found(self, event: driver_events.Found) -> None:
