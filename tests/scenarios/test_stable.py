@@ -252,7 +252,7 @@ def test_a_full_window_opens_when_its_last_reader_has_read(sender: str, profile:
 @BOTH
 @pytest.mark.parametrize("slow", ["A", "C"])
 def test_a_full_window_opens_at_each_step_of_its_last_reader(slow: str, profile: str) -> None:
-    """The last reader, perhaps the coordinator, reads a quarter of the window every 30 ms: each step opens the window."""
+    """The last reader, perhaps the coordinator, reads a quarter of the window every 30 ms: each opens the window."""
     with scenario("A B C", profile=profile, window=256 << 10, run_bytes=16 << 10) as group:
         group.after(2)
         group[slow].reads(False)

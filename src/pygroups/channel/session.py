@@ -96,19 +96,12 @@ class Session:
         config = options.limits
         self.network = here.network(me, options)
         self.directory = here.discovery(me, options, self.network)
-        journal = here.journal(me, options)
         self.log = Log(me.name, options.journal_name)
-        late = self._late_store()
-        stack = self._stack(journaling=journal is not None, late=late)
-        self.member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
-        self.member.late = late
-        if PRIMARY in options.chosen_profile.services:
-            self.member.answers_for(here.former(me, options))
-            self.member.local = here.local(me, options, self.member.ask, lambda: self.view.members if self.view else ())
+        self.member = self._new_member()
+        stack = self.member.stack
         self._connect()
         self.refusals = RateLimitedLog(self.log, lambda: here.clock.now() / SECOND)
-        later = self.member.loop.call_later
-        self.states = States(options.state, self.member, config, later, self._broke, self.log)
+        self.states = States(options.state, self.member, config, self.member.loop.call_later, self._broke, self.log)
         inbox = Inbox if options.events == "all" else NoInbox
         self.reading = inbox(
             me,
@@ -134,6 +127,17 @@ class Session:
         self.reachable = Reachable(self.network.knows)
         watched(self)
         here.ready(self)
+
+    def _new_member(self) -> Member:
+        here, me, options = self.platform, self.me, self.options
+        journal, late = here.journal(me, options), self._late_store()
+        stack = self._stack(journaling=journal is not None, late=late)
+        member = Member(stack, self.network, self.directory, journal, self, here.loop(), here.clock)
+        member.late = late
+        if PRIMARY in options.chosen_profile.services:
+            member.answers_for(here.former(me, options))
+            member.local = here.local(me, options, member.ask, lambda: self.view.members if self.view else ())
+        return member
 
     def _late_store(self) -> LateStore | None:
         """The folder of a late-join handler, in a profile with such handlers."""

@@ -80,7 +80,8 @@ class Inbox:
         now: Callable[[], int],
         lags: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`schedule` makes a turn of the member due now, and `later` one within some time.  `lags`: whether the reader now lets the loop run first, as a reader that has more to do would."""
+        """`schedule` makes a turn of the member due now, and `later` one within some time.  `lags`: whether the reader
+        now lets the loop run first, as a reader that has more to do would."""
         self.me = me
         self.states = states
         self.queue_max = config.queue_max
