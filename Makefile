@@ -39,8 +39,8 @@ format: venv ## format the source and mend what the linter can mend
 	@$(BIN)/ruff format .
 
 SECONDS ?= 60
-fuzz: venv ## damaged frames against decoder and stacks for SECONDS=60
-	@PYTHONPATH=src:. $(BIN)/python -m tests.wire.fuzz $(SECONDS)
+fuzz: venv ## every decoder, and stacks in the middle of what groups do, guided by coverage, for SECONDS=60
+	@PYTHONPATH=src:. $(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 long: venv java chromium firewall ## the tests that make test leaves out; make simulate counts on
 	@$(BIN)/pytest -m long

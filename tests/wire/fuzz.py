@@ -1,18 +1,13 @@
 """Random damage to real frames, behind a right checksum, so that decoder and layers are really reached.
 
-`python -m tests.wire.fuzz SECONDS [SEED]` goes on for so long, prints each way to fail once, and appends a line to
-bench/results/fuzz.jsonl; `make fuzz SECONDS=600` calls it.  The tests run a short one.
+tests/fuzz makes its inputs with it, too.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import os
 import random
 import subprocess
-import sys
-import time
 import traceback
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +24,7 @@ BYTES: Final = bytes.fromhex("00017f80818f90919fa0a1bfc0c1c2c3c4c6caccCfd3d4d9dc
 NUMBERS: Final = (-1, 0, 1, 2, 255, 256, 4_096, 65_535, 1 << 31, (1 << 62) - 1, 1 << 62, (1 << 62) + 1, (1 << 64) - 1)
 STRANGER: Final = Address("Z", "f" * 16)
 STEPS_OF_ONE_GROUP: Final = 40  # before a fresh group takes its place
-RESULTS: Final = Path(__file__).parents[2] / "bench" / "results" / "fuzz.jsonl"
+ROOT: Final = Path(__file__).parents[2]
 
 
 # -- damage: packets are bytes, or, opened, [sender, dest, [[origin, first, index, count, heads, body], ...]]
@@ -248,54 +243,11 @@ def attack(seed: int) -> tuple[int, str | None, str]:
     return attempt.sent, None, ""
 
 
-# -- the long version
-
-
-def main(seconds: float, first_seed: int) -> int:
-    """Go on for so long; 1 if anything was raised that is no PeerError."""
-    began, seed, decoded, received = time.monotonic(), first_seed, 0, 0
-    faults: dict[str, list[int]] = {}
-    while time.monotonic() - began < seconds:
-        rng = random.Random(seed)
-        decoded += sum(fuzz_decoder(rng, real_frames(seed), 2_000).values())
-        for _ in range(20):
-            sent, where, story = attack(seed)
-            received += sent
-            if where is not None:
-                if where not in faults:
-                    print(f"seed {seed}: {where}\n{story}", flush=True)
-                faults.setdefault(where, []).append(seed)
-            seed += 1
-    result = {
-        "bench": "fuzz",
-        "commit": commit(),
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "seconds": round(time.monotonic() - began, 1),
-        "cores": os.cpu_count(),
-        "seeds": [first_seed, seed],
-        "decoded": decoded,
-        "received_by_stacks": received,
-        "faults": {where: {"times": len(seeds), "first_seed": seeds[0]} for where, seeds in faults.items()},
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(result) + "\n")
-    print(json.dumps(result, indent=2))
-    return 1 if faults else 0
-
-
 def commit() -> str:
     """The commit that was fuzzed, with a plus if the sources differ from it."""
 
     def git(*command: str) -> str:
-        return subprocess.run(
-            ["git", *command], capture_output=True, text=True, check=False, cwd=RESULTS.parents[2]
-        ).stdout.strip()
+        return subprocess.run(["git", *command], capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
 
     changed = "+" if git("status", "--porcelain", "--", "src") else ""
     return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
-
-
-if __name__ == "__main__":
-    chosen = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 40)
-    sys.exit(main(float(sys.argv[1]), chosen))

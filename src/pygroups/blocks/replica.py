@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from pygroups.core.address import Address
-from pygroups.core.errors import Error
+from pygroups.core.errors import UNDECODABLE, Error
 
 from .counter_machine import CounterMachine
 from .dict_machine import DictMachine
@@ -55,7 +55,7 @@ class Replica:
             return
         try:
             op = _ops[command.kind].decode(command.op)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             self.malformed += 1
             return
         key = (command.kind, command.name)
@@ -104,7 +104,7 @@ class Replica:
                 machine = MACHINES[block.kind]((block.kind, block.name), tokens, self.news)
                 machine.load(state)
                 machines[machine.key] = machine
-        except (msgspec.DecodeError, KeyError) as error:
+        except (*UNDECODABLE, KeyError) as error:
             raise Error(f"the state of the group is not one of these blocks: {error}") from None
         if saved.version != VERSION:
             raise Error(f"the blocks of the group have version {saved.version}, and these have {VERSION}")

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import UNDECODABLE, UsageError
 
 from .blocks import Blocks
 from .calls import check_timeout
@@ -171,7 +171,7 @@ class Requests:
         """A request or a reply has come."""
         try:
             message: Ask | Tell | Fail = _bodies.decode(body)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             return
         if isinstance(message, Ask):
             if to_all and self._blocks.is_mine(sender) and message.number in self._open:
@@ -202,7 +202,7 @@ class Requests:
             return Reply(sender, error=message.reason)
         try:
             return Reply(sender, self._replies.decode(message.value))
-        except msgspec.DecodeError as error:
+        except UNDECODABLE as error:
             return Reply(sender, error=f"its reply has another type: {error}")
 
     def _begin(self, caller: Address, ask: Ask) -> None:

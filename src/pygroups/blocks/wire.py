@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from pygroups.core.errors import UNDECODABLE
+
 PREFIX: Final = b"\xc1B\x01"
 COMMAND: Final = PREFIX + b"c"  # for all members, in one order: changes a replicated block
 NOTE: Final = PREFIX + b"n"  # for the block of this name in the receiving process alone
@@ -100,6 +102,6 @@ def opened(payload: bytes) -> Command | Note | Unserved | None:
         return None
     try:
         found: Command | Note | Unserved = decoder.decode(memoryview(payload)[len(COMMAND) :])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None
     return found

@@ -6,6 +6,14 @@ pygroups (a failed assertion).
 
 from __future__ import annotations
 
+from typing import Final
+
+import msgspec
+
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes of another type: malformed ones, text that is no UTF-8, and lists in lists without end,
+which count even where nothing reads them."""
+
 
 class Error(Exception):
     """Base of all exceptions that pygroups raises on purpose.  They can be pickled and copied."""

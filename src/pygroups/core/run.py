@@ -8,6 +8,7 @@ from typing import final
 import msgspec
 
 from .address import Address
+from .errors import UNDECODABLE
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[bytes])
@@ -139,6 +140,6 @@ def payloads_of(run: Run) -> list[bytes] | None:
     """
     try:
         payloads = _decoder.decode(run.body)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return None
     return payloads if len(payloads) == run.count else None

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.errors import PeerError, SealError
+from pygroups.core.errors import UNDECODABLE, PeerError, SealError
 from pygroups.core.events import Event
 from pygroups.core.tables import Tables, under
 from pygroups.wire.frame import MAGIC, OPEN_PART, VERSION
@@ -118,7 +118,7 @@ class Handshake:
         """Whether `body` is the refusal of a message of this process."""
         try:
             refusal = msgspec.msgpack.decode(body, type=Refusal)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             return False
         if self.seal is None:
             return not refusal.echo

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from pygroups.core.address import INCARNATION_DIGITS, NAME, Address
 from pygroups.core.driver_events import Presence
-from pygroups.core.errors import PeerError
+from pygroups.core.errors import UNDECODABLE, PeerError
 from pygroups.core.limits import TEXT_MAX
 from pygroups.wire.frame import VERSION
 
@@ -101,7 +101,7 @@ def decoded(body: bytes | memoryview, kind: type[HandshakeMessage]) -> Handshake
     """The decoded `body`.  Raises PeerError for malformed bytes, and for an invalid address."""
     try:
         message = msgspec.msgpack.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise PeerError("malformed hello") from error
     for address in _addresses(message):
         if address is None:

@@ -20,6 +20,7 @@ from msgspec import Meta
 from xxhash import xxh32_intdigest
 
 from pygroups.core.address import Address
+from pygroups.core.errors import UNDECODABLE
 from pygroups.core.limits import BODY_MAX, RUN_MESSAGES_MAX
 from pygroups.core.run import Run, payloads_of
 from pygroups.core.tables import Tables
@@ -158,7 +159,7 @@ def _read(path: Path, now: int) -> Iterator[Stored]:
             return
         try:
             record = _decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             return
         origin = record.origin
         run = Run(origin, None, (), origin, record.first, 0, record.count, record.body, origin, record.first)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
+from pygroups.core.errors import UNDECODABLE
 from pygroups.core.limits import TEXT_MAX
 
 from .discovery.entries import address_of, living, own_folder
@@ -43,6 +44,14 @@ class CommandAnswer(msgspec.Struct):
     me: Address
     members: list[Address]
     outcome: Literal["taken", "unknown", "alive"]
+
+
+def command_in(line: bytes) -> LocalCommand | None:
+    """The command that `line` has; None for other bytes."""
+    try:
+        return msgspec.json.decode(line, type=LocalCommand)
+    except UNDECODABLE:
+        return None
 
 
 def folder_of(group: str) -> Path:
@@ -85,5 +94,5 @@ def ask(path: Path, command: LocalCommand, patience: float = PATIENCE) -> Comman
             line = file.readline(ANSWER_MAX)
     try:
         return msgspec.json.decode(line, type=CommandAnswer)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise ConnectionError(f"no answer came from {path}") from error

@@ -23,7 +23,7 @@ from pygroups.core.tables import Tables
 
 from .discovery.entries import own_folder
 from .forks import closed_in_children, watched
-from .local_commands import COMMAND_MAX, PATIENCE, CommandAnswer, LocalCommand, folder_of
+from .local_commands import COMMAND_MAX, PATIENCE, CommandAnswer, LocalCommand, command_in, folder_of
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.local_socket")
 COMMANDS_MAX: Final = 8  # connections at the same time; further ones are closed
@@ -87,10 +87,11 @@ class LocalSocket:
             if len(self.connections) < COMMANDS_MAX:
                 self.connections.add(writer)
                 async with asyncio.timeout(PATIENCE):
-                    command = msgspec.json.decode(await reader.readline(), type=LocalCommand)
-                    writer.write(msgspec.json.encode(await self._answer(command)) + b"\n")
-                    await writer.drain()
-        except (OSError, ValueError, msgspec.DecodeError):  # the command has ended, is late, or is malformed
+                    command = command_in(await reader.readline())
+                    if command is not None:
+                        writer.write(msgspec.json.encode(await self._answer(command)) + b"\n")
+                        await writer.drain()
+        except (OSError, ValueError):  # the command has ended, is late, or is too long
             LOGGER.debug("a command to %s was not answered", self.me, exc_info=True)
         finally:
             self.connections.discard(writer)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address, Name
-from pygroups.core.errors import PeerError
+from pygroups.core.errors import UNDECODABLE, PeerError
 from pygroups.core.limits import BODY_MAX, FRAME_FILL, HEADS_MAX, RUN_MESSAGES_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.run import Run
 
@@ -106,7 +106,7 @@ class Codec:
         incarnation, number, packed = self.seal.open(memoryview(frame))
         try:
             packet: Any = self._decoder.decode(packed)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             raise PeerError("malformed packet") from error
         if packet.dest and packet.dest != me.incarnation:
             raise PeerError("for another incarnation")

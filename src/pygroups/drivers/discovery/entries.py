@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address, parse_address
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import UNDECODABLE, UsageError
 from pygroups.core.limits import TEXT_MAX
 
 from ..handshake import Unopened, plain_entry
@@ -181,5 +181,5 @@ def _entry(data: bytes, name: str, opened: Opening) -> Entry | None:
         return None if address is None else msgspec.json.decode(opened(data, address), type=Entry)
     except Unopened:
         return UNOPENED
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None

@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import UNDECODABLE, UsageError
 from pygroups.core.limits import TEXT_MAX
 
 from ..contacts import Contact, parse_contact
@@ -62,12 +62,11 @@ class Remembered:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS:
                 return {}
-            times = msgspec.json.decode(os.read(file, FILE_MAX), type=Times)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return _newest(times_in(os.read(file, FILE_MAX)))
+        except OSError:
             return {}
         finally:
             os.close(file)
-        return _newest(times)
 
     def write(self, contacts: Iterable[str]) -> None:
         """Note that these contacts are in the view now.  Raises OSError."""
@@ -82,6 +81,14 @@ class Remembered:
         finally:
             os.close(file)
         new.rename(self.path)
+
+
+def times_in(data: bytes) -> Times:
+    """The addresses in the bytes of a file, each with the time at which it was in a view; none if they are invalid."""
+    try:
+        return msgspec.json.decode(data, type=Times)
+    except UNDECODABLE:
+        return {}
 
 
 def _newest(times: Times) -> Times:

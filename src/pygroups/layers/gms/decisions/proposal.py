@@ -14,6 +14,7 @@ from typing import ClassVar
 import msgspec
 
 from pygroups.core.address import Address
+from pygroups.core.errors import UNDECODABLE
 from pygroups.core.events import Marks, NewView, Positions
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
@@ -294,5 +295,5 @@ def difference_in(text: str) -> Difference | None:
     """The proposal in a text of `text_of`, with the earlier view in full; None for any other text."""
     try:
         return msgspec.msgpack.decode(base64.b85decode(text), type=Difference) if text else None
-    except (msgspec.DecodeError, ValueError):
+    except (*UNDECODABLE, ValueError):
         return None

@@ -31,7 +31,7 @@ class ViewChange:
 
     tables: ClassVar[Tables] = {
         **under("attempt", Attempt.tables),
-        **under("roll_call", RollCall.tables),
+        **under("roll", RollCall.tables),
     }
 
     def __init__(self, asker: Asker, verification: Verification, answering: Answering) -> None:
