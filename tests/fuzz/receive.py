@@ -153,6 +153,7 @@ class Play:
         for _ in range(3):
             self._talk()
             self.group.run(3 * SECOND)
-        for process in self.group.processes.values():
+        for process in list(self.group.processes.values()):
+            process.end_turn()  # the group may have stopped before it
             found = offences(parts_of(process.stack), TIGHT, MEMBERS_MAX)
             assert not found, found

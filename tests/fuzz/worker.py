@@ -48,12 +48,12 @@ def _mutate(data: bytes, most: int) -> bytes:
 class Fuzz:
     """Counts the inputs of one target, and keeps each way to fail once."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, plain: Callable[[bytes, int], bytes] | None = None) -> None:
         from tests.fuzz import mutate, receive, seeds, targets
         from tests.wire.fuzz import where_raised
 
         self.order = order
-        self.mutator = mutate.Mutator(order.target, None if atheris is None else _mutate)
+        self.mutator = mutate.Mutator(order.target, plain)
         self.where = where_raised
         self.end_of_targets = targets.close
         self.new_play = receive.Play
@@ -144,7 +144,7 @@ class Fuzz:
         self.memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         report = {
             "target": self.order.target,
-            "guided": atheris is not None,
+            "guided": self.mutator.plain is not None,
             "inputs": self.count,
             "plays": self.plays,
             "seconds": round(time.monotonic() - self.begun, 1),
@@ -176,7 +176,7 @@ def instrumented(make: Callable[[], Fuzz]) -> Fuzz:
 
 def main(order: Order) -> None:
     """Fuzz until the order is done.  Does not return."""
-    fuzz = instrumented(lambda: Fuzz(order))
+    fuzz = instrumented(lambda: Fuzz(order, None if atheris is None else _mutate))
     if atheris is None:
         fuzz.unguided()
     folder = Path(order.corpus)
