@@ -19,6 +19,7 @@ from pygroups.blocks import (
     NotHeld,
     ReplicatedDict,
     Requests,
+    Semaphore,
     WorkQueue,
     run_on_one,
 )
@@ -42,6 +43,9 @@ class Judge:
         self.highest = 0  # token that the store has seen
         self.stale = 0  # writes that the store refused
         self.numbers: dict[int, str] = {}  # of the counter
+        self.sold: dict[int, str] = {}  # numbers that a holder of a lock read, and wrote one higher
+        self.replies = 0
+        self.writes = 0  # of the dict
         self.put: list[int] = []  # tasks
         self.done: dict[int, str] = {}
         self.unsure: dict[int, str] = {}  # tasks that are done or not, and the last worker that said so
@@ -70,6 +74,12 @@ class Judge:
         if self.founded == 1:
             assert number not in self.numbers, f"{who} and {self.numbers[number]} have number {number}"
             self.numbers[number] = who
+
+    def on_sold(self, who: str, number: int) -> None:
+        """Two holders at a time would read the same number."""
+        if self.founded == 1:
+            assert number not in self.sold, f"{who} and {self.sold[number]} both wrote {number} under one lock"
+            self.sold[number] = who
 
     def on_done(self, who: str, task: int) -> None:
         assert task not in self.done, f"{who} and {self.done[task]} have done task {task}"
@@ -164,6 +174,7 @@ class Drawn:
         work = [self._write(blocks, chance), self._ask(blocks, chance)]
         if self.profile == MAJORITY:
             work += [self._lock(blocks, name, chance), self._count(blocks, name, chance)]
+            work += [self._sell(blocks, name, chance), self._share(blocks, name, chance)]
             work += [self._put(blocks, chance), self._serve(blocks, name, chance), self._lead(blocks, name)]
         return work
 
@@ -177,7 +188,7 @@ class Drawn:
 
     async def _write(self, blocks: Watched, chance: random.Random) -> None:
         d: ReplicatedDict[str, int] = ReplicatedDict(blocks, "d", str, int)
-        async for _ in self._pauses(blocks, chance, 5):
+        async for _ in self._pauses(blocks, chance, 3):
             key, value = chance.choice(KEYS), chance.randrange(1 << 32)
             kind = chance.choice(["set", "set", "ttl", "delete", "swap", "stable", "many"])
             with contextlib.suppress(*PASSING):
@@ -193,6 +204,7 @@ class Drawn:
                     await d.set(key, value, until="stable", timeout=chance.choice([0.1, 5]))
                 else:
                     await d.update(dict.fromkeys(KEYS, value), until=None)
+                self.judge.writes += 1
 
     async def _ask(self, blocks: Watched, chance: random.Random) -> None:
         async def handler(value: int, caller: object) -> int:
@@ -200,16 +212,17 @@ class Drawn:
             return value + 1
 
         requests = Requests(blocks, "r", handler)
-        async for _ in self._pauses(blocks, chance, 2):
+        async for _ in self._pauses(blocks, chance, 1):
             with contextlib.suppress(*PASSING):
                 if chance.random() < 0.5:
                     assert await requests.call(chance.choice(blocks.members), 1) == 2
                 else:
                     await requests.call_all(1, wants=chance.choice(["all", "majority", "first"]))
+                self.judge.replies += 1
 
     async def _lock(self, blocks: Watched, name: str, chance: random.Random) -> None:
         lock = Lock(blocks, "l", lease=3)
-        async for _ in self._pauses(blocks, chance, 2):
+        async for _ in self._pauses(blocks, chance, 1):
             with contextlib.suppress(*PASSING):
                 grant = await lock.acquire(timeout=chance.choice([None, 0.2, 5]))
                 self.judge.on_grant(name, grant.token)
@@ -218,6 +231,27 @@ class Drawn:
                     if not self.judge.write(grant.token):
                         break
                 await grant.release()
+
+    async def _sell(self, blocks: Watched, name: str, chance: random.Random) -> None:
+        """Read, wait and write under a lock, which needs no fencing as long as all of it is inside of the group."""
+        lock = Lock(blocks, "till")
+        sold: ReplicatedDict[str, int] = ReplicatedDict(blocks, "sold", str, int)
+        async for _ in self._pauses(blocks, chance, 1):
+            with contextlib.suppress(*PASSING):
+                async with lock as grant:
+                    number = sold.get("n", 0) + 1
+                    await asyncio.sleep(chance.choice([0, 0.01, 0.5]))
+                    if grant.is_held:
+                        await sold.set("n", number)
+                        self.judge.on_sold(name, number)
+
+    async def _share(self, blocks: Watched, name: str, chance: random.Random) -> None:
+        pool = Semaphore(blocks, "pool", 2)
+        async for _ in self._pauses(blocks, chance, 1):
+            with contextlib.suppress(*PASSING):
+                async with pool as grant:
+                    self.judge.on_grant(name, grant.token)
+                    await asyncio.sleep(chance.choice([0, 0.01, 0.5]))
 
     async def _lead(self, blocks: Watched, name: str) -> None:
         async def job(grant: Grant) -> None:
@@ -229,13 +263,13 @@ class Drawn:
 
     async def _count(self, blocks: Watched, name: str, chance: random.Random) -> None:
         counter = Counter(blocks, "n")
-        async for _ in self._pauses(blocks, chance, 2):
+        async for _ in self._pauses(blocks, chance, 1):
             with contextlib.suppress(*PASSING):
                 self.judge.on_number(name, await counter.add())
 
     async def _put(self, blocks: Watched, chance: random.Random) -> None:
         queue = WorkQueue(blocks, "q", str)
-        async for _ in self._pauses(blocks, chance, 2):
+        async for _ in self._pauses(blocks, chance, 1):
             if self.draining.is_set():
                 return  # the workers come to an end with all tasks
             with contextlib.suppress(*PASSING):
@@ -243,7 +277,7 @@ class Drawn:
 
     async def _serve(self, blocks: Watched, name: str, chance: random.Random) -> None:
         queue = WorkQueue(blocks, "q", str)
-        async for _ in self._pauses(blocks, chance, 20):
+        async for _ in self._pauses(blocks, chance, 10):
             with contextlib.suppress(*PASSING):
                 task = await queue.get(timeout=chance.choice([1, 5]))
                 await asyncio.sleep(chance.choice([0, 0.01, 0.3]))
