@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pygroups import Channel, ChannelClosed, DeliveredElsewhere, Gap, StateLost, Unknown, UsageError, View
+from pygroups import Channel, ChannelClosed, DeliveredElsewhere, Gap, Message, StateLost, Unknown, UsageError, View
 from pygroups.blocks import Blocks, Change, ReplicatedDict, Resync
 from pygroups.testing import Group
 
@@ -239,6 +239,18 @@ async def test_the_program_gets_the_other_events_and_its_own_messages(group: Gro
 def test_options_that_do_not_fit_are_refused(options: Mapping[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         Blocks("g", **options)
+
+
+async def test_a_stream_that_is_made_before_the_join_has_all_events(group: Group) -> None:
+    async with Blocks("g", name="A") as a:
+        b = Blocks("g", name="B")
+        events = b.events()
+        async with b, asyncio.timeout(60):
+            await a.channel.send(b"1")
+            await a.channel.send(b"2", until="stable")
+            found = [await anext(events) for _ in range(3)]
+        assert isinstance(found[0], View)
+        assert [event.payload for event in found[1:] if isinstance(event, Message)] == [b"1", b"2"]
 
 
 def test_a_dict_needs_one_order() -> None:

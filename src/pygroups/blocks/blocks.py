@@ -297,8 +297,10 @@ class Blocks:
 
     def events(self) -> Stream[Event]:
         """The events of the channel that are not the blocks' own, from now on.  The first one is the current View.  A
-        reader that falls 65,536 events behind gets Overrun."""
-        self.check_open()
+        stream that is made before `async with` has all events from the first View on.  A reader that falls 65,536
+        events behind gets Overrun."""
+        if self._reading is not None:
+            self.check_open()
         stream = Stream[Event]()
         if self.view is not None:
             stream.put(self.view)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from pygroups.core.errors import ChannelClosed, UsageError
@@ -25,17 +26,24 @@ class Background:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run `work` in the loop, and wait for its result.  An interrupt of the wait (Ctrl-C) cancels it."""
-        try:
-            self.check()
-        except BaseException:
-            work.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self._begin(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    async def awaited(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run `work` in the loop, for a coroutine of another loop.  A cancellation cancels it."""
+        return await asyncio.wrap_future(self._begin(work))
+
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        try:
+            self.check()
+        except BaseException:
+            work.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def ask(self, question: Callable[[], Result]) -> Result:
         """The result of `question()`, which is called in the loop and must not wait."""
