@@ -97,6 +97,20 @@ async def test_a_key_expires_at_one_place_of_the_order_and_a_later_write_keeps_i
         assert ("y" in at_a, "y" in at_b) == (False, False)
 
 
+async def test_a_swap_can_keep_the_time_of_a_key(group: Group) -> None:
+    async with Blocks("g", name="A") as a, Blocks("g", name="B") as b:
+        d: ReplicatedDict[str, int] = ReplicatedDict(b, "d", str, int)
+        await d.update({"kept": 1, "new": 1}, ttl=5)
+        await asyncio.sleep(3)
+        assert await d.compare_and_set("kept", 1, 2, keep_ttl=True)
+        assert await d.compare_and_set("new", 1, 2)
+        assert await d.compare_and_set("absent", None, 2, ttl=1, keep_ttl=True)
+        assert dict(d) == {"kept": 2, "new": 2, "absent": 2}
+        await asyncio.sleep(3)
+        await group.settled()
+        assert dict(d) == dict(ReplicatedDict(a, "d")) == {"new": 2}
+
+
 async def test_no_member_lets_a_key_expire_by_its_own_clock(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Blocks("g", name="A") as a, Blocks("g", name="B") as b:
         at_a, at_b = [ReplicatedDict(one, "d", str, int) for one in (a, b)]

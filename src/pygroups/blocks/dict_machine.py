@@ -14,7 +14,7 @@ from .wire import BlockKey, Seconds
 
 class Entry(msgspec.Struct, array_like=True):
     value: bytes
-    version: int  # a token: of the write
+    version: int  # a token: of the write, or of the last one that set the ttl
     ttl: Seconds = 0.0  # 0: no end
 
 
@@ -32,6 +32,7 @@ class Swap(msgspec.Struct, array_like=True, tag="s"):
     expected: bytes | None
     value: bytes | None
     ttl: Seconds = 0.0
+    keeps_ttl: bool = False  # instead: the key goes when it would have gone
 
 
 class Drop(msgspec.Struct, array_like=True, tag="d"):
@@ -84,15 +85,21 @@ class DictMachine(Machine):
             return False
         if op.value is None:
             self._delete(op.key)
+        elif op.keeps_ttl and entry is not None:
+            self._put(op.key, Entry(op.value, entry.version, entry.ttl))
         else:
             self._write(op.key, op.value, op.ttl)
         return True
 
     def _write(self, key: bytes, value: bytes, ttl: float) -> None:
-        before = self.entries.get(key)
-        entry = self.entries[key] = Entry(value, self.tokens.next(), ttl)
+        entry = Entry(value, self.tokens.next(), ttl)
+        self._put(key, entry)
         self.arm(key, entry.version, ttl)
-        self.news.append(Changed(self.key, key, None if before is None else before.value, value))
+
+    def _put(self, key: bytes, entry: Entry) -> None:
+        before = self.entries.get(key)
+        self.entries[key] = entry
+        self.news.append(Changed(self.key, key, None if before is None else before.value, entry.value))
 
     def _delete(self, key: bytes) -> bytes | None:
         entry = self.entries.pop(key, None)

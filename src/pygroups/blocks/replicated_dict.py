@@ -156,14 +156,16 @@ class ReplicatedDict(Mapping[K, V]):
         value: V | None,
         *,
         ttl: float | None = None,
+        keep_ttl: bool = False,
         until: Literal["read", "stable"] = "read",
         timeout: float | None = None,
     ) -> bool:
         """Set `value` if the key has the value `expected` at this place of the order; None stands for no value.
-        Returns whether it was set.  Of several callers with the same `expected` one succeeds."""
+        Returns whether it was set.  Of several callers with the same `expected` one succeeds.  With `keep_ttl` a key
+        that has a time is deleted when it would have been without this write, and `ttl` is for an absent key only."""
         before = None if expected is None else self._own_value(expected)
         after = None if value is None else self._own_value(value)
-        swap = Swap(self._own_key(key), before, after, _seconds(ttl))
+        swap = Swap(self._own_key(key), before, after, _seconds(ttl), keep_ttl)
         return bool(await self._blocks.call(self._key, swap, until=until, timeout=timeout))
 
     def _own_key(self, key: K) -> bytes:

@@ -12,10 +12,8 @@ a worker that ends concern no other worker.  Guide: docs/guides/blocks.md, *With
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import logging
-import os
 import re
 import secrets
 from collections import deque
@@ -30,12 +28,12 @@ from pygroups.blocks import Blocks, ReplicatedDict, Requests, Resync
 from pygroups.blocks.options import BlocksOptions
 from pygroups.channel import Event, Message, View
 from pygroups.core.address import Address
-from pygroups.core.errors import ChannelClosed, Error, NotSent, UsageError
-from pygroups.sync.background import Background, background
+from pygroups.core.errors import Error, NotSent, UsageError
+from pygroups.sync.background import background
+from pygroups.sync.kept import Kept
 
 Result = TypeVar("Result")
 TIMEOUT: Final = 30.0  # seconds, of an operation: for the first one, which joins the group, too
-RETRY: Final = 1.0  # seconds between two attempts to join
 SWEEPS: Final = 4  # in the time after which a message expires
 WANTED_MAX: Final = 10_000  # channels that other workers read; the oldest wish is forgotten, and comes again
 OWNED: Final = re.compile(r"[^!]*\.([0-9a-f]{16})\.\d+!")  # the names that new_channel() makes
@@ -171,29 +169,24 @@ class GroupLayer(BaseChannelLayer):  # type: ignore[misc]
 
     async def close(self) -> None:
         """Leave the pygroups group.  The next use joins it again."""
-        if self._worker is not None and self._worker.pid == os.getpid():
-            worker, self._worker = self._worker, None
-            atexit.unregister(worker.end)
-            await worker.loop.awaited(worker.leave())
+        await self._run(lambda worker: worker.kept.leave())
 
     def _here(self) -> Worker:
         """The worker of this process, also after a fork."""
-        if self._worker is None or self._worker.pid != os.getpid():
+        if self._worker is None or self._worker.kept.loop is not background():
             self._worker = Worker(self)
-            atexit.register(self._worker.end)
         return self._worker
 
     async def _run(self, work: Callable[[Worker], Coroutine[Any, Any, Result]]) -> Result:
         worker = self._here()
-        return await worker.loop.awaited(work(worker))
+        return await worker.kept.loop.awaited(work(worker))
 
 
 class Worker:
     """The channels and memberships of one process.  All but `new_channel` runs in the background loop."""
 
     def __init__(self, layer: GroupLayer) -> None:
-        self.pid = os.getpid()
-        self.loop: Background = background()
+        self.kept = Kept(self._connect, self._read, layer.timeout)
         self.dropped = 0  # messages for full channels
         self._layer = layer
         self._id = secrets.token_hex(8)
@@ -205,63 +198,28 @@ class Worker:
         self._shared: dict[tuple[str, str], float] = {}  # memberships of channels without a worker that this one made
         self._shared_groups: ReplicatedDict[tuple[str, str], bool]
         self._requests: Requests
+        self._events: AsyncIterator[Event]
         self._members: tuple[Address, ...] = ()
-        self._joined: asyncio.Future[Blocks] | None = None
-        self._life: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- membership in the pygroups group
 
-    async def _blocks(self) -> Blocks:
-        """The blocks; the first caller joins the group.  Raises UsageError for options that cannot be."""
-        if self._joined is None:
-            self._joined = asyncio.get_running_loop().create_future()
-            self._life = asyncio.create_task(self._live(self._joined))
-        async with asyncio.timeout(self._layer.timeout):
-            return await asyncio.shield(self._joined)
-
-    async def _live(self, joined: asyncio.Future[Blocks]) -> None:
-        """Be a member until this task is canceled, and come back after an error."""
-        while True:
-            try:
-                blocks = Blocks(**self._layer.options.for_channel())
-                events = self._connect(blocks)  # before the first message comes
-                async with blocks:
-                    await self._read(blocks, events, joined)
-            except UsageError as error:
-                joined.set_exception(error)
-                return
-            except Error as error:
-                _log.error("this worker is out of its group, and joins again: %s", error)
-            finally:
-                for task in [*self._tasks]:
-                    task.cancel()
-            if joined.done():
-                self._joined = joined = asyncio.get_running_loop().create_future()
-            await asyncio.sleep(RETRY)
-
-    def _connect(self, blocks: Blocks) -> AsyncIterator[Event]:
+    def _connect(self) -> Blocks:
+        blocks = Blocks(**self._layer.options.for_channel())
         self._shared_groups = ReplicatedDict(blocks, "groups", tuple[str, str], bool)
         self._requests = Requests(blocks, "layer", self._on_request, request=Membership | Flush)
-        return blocks.events()
+        self._events = blocks.events()  # from the first one on
+        return blocks
 
-    async def _read(self, blocks: Blocks, events: AsyncIterator[Event], joined: asyncio.Future[Blocks]) -> None:
-        self._start(self._keep_shared())
-        self._start(self._sweep())
-        joined.set_result(blocks)
-        async for event in events:
-            self._on_event(blocks, event)
-        raise ChannelClosed("the group has ended")
-
-    async def leave(self) -> None:
-        if self._life is not None:
-            self._life.cancel()
-            await asyncio.wait([self._life])
-
-    def end(self) -> None:
-        """Leave at the end of the program: the others need not suspect it."""
-        with contextlib.suppress(Error):
-            self.loop.run(self.leave())
+    async def _read(self, blocks: Blocks) -> None:
+        try:
+            self._start(self._keep_shared())
+            self._start(self._sweep())
+            async for event in self._events:
+                self._on_event(blocks, event)
+        finally:
+            for task in [*self._tasks]:
+                task.cancel()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -304,7 +262,7 @@ class Worker:
     # -- sending
 
     async def send(self, channel: str, body: bytes) -> None:
-        blocks = await self._blocks()
+        blocks = await self.kept.member()
         if OWNED.fullmatch(channel) is None:
             is_full = not self._put(channel, self._held(body))
         elif not (is_full := self._owns(channel) and self._is_full(channel)):
@@ -316,7 +274,7 @@ class Worker:
             raise ChannelFull(channel)
 
     async def send_to_group(self, group: str, body: bytes) -> None:
-        blocks = await self._blocks()
+        blocks = await self.kept.member()
         try:
             await self._multicast(blocks, ToGroup(group, body))
         except NotSent as error:
@@ -352,7 +310,7 @@ class Worker:
     async def receive(self, channel: str) -> bytes:
         if "!" in channel and not self._owns(channel):
             raise UsageError(f"channel {channel!r} belongs to another process: only the one that made it reads it")
-        blocks = await self._blocks()
+        blocks = await self.kept.member()
         while (held := self._taken(channel)) is not None:
             if held.deadline > _now():
                 return held.body
@@ -443,7 +401,7 @@ class Worker:
 
     def _give(self, channel: str, held: Held, member: Address) -> None:
         async def give() -> None:
-            blocks = await self._blocks()
+            blocks = await self.kept.member()
             try:
                 await blocks.channel.send(_bytes(Given(channel, held.deadline - _now(), held.body)), to=member)
             except (NotSent, UsageError):  # it has left
@@ -454,7 +412,7 @@ class Worker:
     # -- groups
 
     async def set_member(self, what: Membership) -> None:
-        blocks = await self._blocks()
+        blocks = await self.kept.member()
         owned = OWNED.fullmatch(what.channel)
         if owned is None:
             await self._set_shared(what)
@@ -502,7 +460,7 @@ class Worker:
             self._set_own(request)
 
     async def flush(self) -> None:
-        await self._blocks()
+        await self.kept.member()
         await self._shared_groups.clear(timeout=self._layer.timeout)
         await self._requests.call_all(Flush(), timeout=self._layer.timeout)
 

@@ -125,7 +125,7 @@ class ReplicatedDict(Mapping[K, V]):
         self._of.run(self._inner.clear(**options))
 
     def compare_and_set(self, key: K, expected: V | None, value: V | None, **options: Any) -> bool:
-        """As ReplicatedDict.compare_and_set: `ttl`, `until` and `timeout`."""
+        """As ReplicatedDict.compare_and_set: `ttl`, `keep_ttl`, `until` and `timeout`."""
         return self._of.run(self._inner.compare_and_set(key, expected, value, **options))
 
 
