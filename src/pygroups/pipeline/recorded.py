@@ -40,7 +40,7 @@ _LIVES: Final = pa.schema(
     ]
 )
 _TOLD: Final = ["life", "index", "kind", "view", "reason", "members"]
-_ENDS_A_LIFE: Final = re.compile("kill|crash", re.IGNORECASE)
+ENDS_A_LIFE: Final = re.compile("kill|crash", re.IGNORECASE)
 
 Life = dict[str, Any]
 Row = dict[str, Any]
@@ -64,10 +64,7 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         return gathered(session.createDataFrame(rows))
 
     def parquet(folder: str, files: list[str], schema: StructType) -> DataFrame:
-        if not files:
-            return gathered(session.createDataFrame([], schema))
-        reader = literally(session).schema(schema).option("basePath", str(table.path / folder))
-        return gathered(reader.parquet(*files))
+        return gathered(rows_in(session, table, folder, files, schema))
 
     rows, names = table.manifest().to_pylist(), distinct_names(table)
     lives = lives_of(rows, _told(table))
@@ -90,6 +87,14 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
     )
 
 
+def rows_in(session: SparkSession, table: Table, folder: str, files: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of some files of a table, with the columns that stand in the names of their folders."""
+    if not files:
+        return session.createDataFrame([], schema)
+    reader = literally(session).schema(schema).option("basePath", str(table.path / folder))
+    return reader.parquet(*files)
+
+
 def _told(table: Table) -> Iterator[Row]:
     """Of every view record, and of every mark of a fault, the columns of `_TOLD`; one batch at a time is in memory."""
     for file in table.events_files:
@@ -109,7 +114,7 @@ class _Views:
     def add(self, row: Row, life: Life) -> None:
         names = row["members"] or []
         if row["kind"] == "fault":
-            if _ENDS_A_LIFE.search(row["reason"] or ""):
+            if ENDS_A_LIFE.search(row["reason"] or ""):
                 self.crashed.update((life["group"], name) for name in names)
         elif row["view"] is not None:
             self.members.setdefault(row["view"], names)

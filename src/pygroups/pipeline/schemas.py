@@ -47,6 +47,17 @@ QUARANTINE_COLUMNS: Final = {
     "reason": "string",
 }
 QUARANTINE: Final = struct_of(QUARANTINE_COLUMNS)
+RANGES_COLUMNS: Final = {
+    "group": "string",
+    "member": "string",
+    "incarnation": "string",
+    "file": "string",
+    "begin": "bigint",
+    "end": "bigint",
+    "following": "string",
+    "trouble": "string",
+}
+RANGES: Final = struct_of(RANGES_COLUMNS)
 MESSAGES_COLUMNS: Final = {
     "group": "string",
     "member": "string",

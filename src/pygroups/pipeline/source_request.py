@@ -12,12 +12,13 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql.types import StructType
 
 from pygroups.journal.reader import NotAJournal, Segment, find_segments
-from pygroups.pipeline.schemas import EVENTS, MANIFEST, MESSAGES, NAMES, QUARANTINE, RECORDS, RUNS, VOTES
+from pygroups.pipeline.schemas import EVENTS, MANIFEST, MESSAGES, NAMES, QUARANTINE, RANGES, RECORDS, RUNS, VOTES
 
 TABLES: Final[dict[str, StructType]] = {
     "records": RECORDS,  # one row per record
     "messages": MESSAGES,  # one row per delivered message; the payload if the journal keeps payloads
     "quarantine": QUARANTINE,  # one row per place that could not be read
+    "ranges": RANGES,  # one row per range of bytes, which is not decoded: what `pygroups stream` reads
     # The tables of a history, as `ingest` writes them:
     "runs": RUNS,
     "events": EVENTS,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pygroups.journal.reader import TYPES, Quarantine, Range, WantedRecords, read_segments
 from pygroups.pipeline.ingest import layout
-from pygroups.pipeline.schemas import QUARANTINE
+from pygroups.pipeline.schemas import QUARANTINE, RANGES
 
 _BATCH_MESSAGES: Final = 1 << 16
 _Kinds = frozenset[str] | None
@@ -70,6 +70,16 @@ def _messages_of(part: pa.RecordBatch, counts: Any, columns: Sequence[str]) -> p
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
+def _ranges(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
+    """The ranges themselves: nothing is decoded."""
+    for one in ranges:
+        place = one.segment
+        row = [place.group, place.member, place.incarnation, place.path, one.begin, one.end, place.following]
+        arrays = [pa.array([value], pa.int64() if isinstance(value, int) else pa.string()) for value in row]
+        arrays.append(pa.array([place.trouble], pa.string()))
+        yield pa.RecordBatch.from_arrays(arrays, names=RANGES.names).select(columns)
+
+
 def rows_of_history(lives: Sequence[str], table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """A table of the history of whole incarnations, given by their folders: the rows that `ingest` writes, without a
     file."""
@@ -105,5 +115,6 @@ ROWS: Final[dict[str, Callable[[Iterable[Range], Sequence[str], _Kinds], Iterato
     "records": _records,
     "messages": _messages,
     "quarantine": _quarantine,
+    "ranges": _ranges,
 }
 """The tables of which a range of a segment has its rows, whatever stands before it."""

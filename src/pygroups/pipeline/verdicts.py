@@ -2,12 +2,12 @@
 suspects."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.journal.schema import VIOLATION_COLUMNS
@@ -114,16 +114,21 @@ def _lost_facts(tables: Tables) -> DataFrame:
 
 
 def find(
-    tables: Tables, rules: Sequence[PromiseRule], suspects: Mapping[str, set[str]], names: DataFrame
+    tables: Tables,
+    rules: Sequence[PromiseRule],
+    suspects: Mapping[str, set[str]],
+    names: DataFrame,
+    wanted: Callable[[str], Column] = lambda promise: F.lit(True),
 ) -> DataFrame | None:
     """The violations: the exact steps of the rules with suspects, in the groups that have them; None without any.
 
-    Columns as in `VIOLATION_COLUMNS`, and `history`, a key.
+    `wanted`: for a promise, a condition on its findings with their keys (`findings`).  Columns as in
+    `VIOLATION_COLUMNS`, and `history`, a key.
     """
     found = [
-        rule.exact(tables.only(suspects[rule.promise], tables.profiles(rule.services))).select(
-            F.lit(rule.promise).alias("promise"), "*"
-        )
+        rule.exact(tables.only(suspects[rule.promise], tables.profiles(rule.services)))
+        .where(wanted(rule.promise))
+        .select(F.lit(rule.promise).alias("promise"), "*")
         for rule in rules
         if rule.promise in suspects
     ]

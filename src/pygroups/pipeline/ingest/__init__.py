@@ -3,8 +3,8 @@
 `docs/guides/ingest.md` describes the table, and `layout.py` its schemas.
 """
 
-from pygroups.pipeline.ingest.ingest import IngestResult, ingest
+from pygroups.pipeline.ingest.ingest import IngestResult, ingest, ingest_segments
 from pygroups.pipeline.ingest.plan import NotTheSame
 from pygroups.pipeline.ingest.table import NotATable, Table
 
-__all__ = ["IngestResult", "NotATable", "NotTheSame", "Table", "ingest"]
+__all__ = ["IngestResult", "NotATable", "NotTheSame", "Table", "ingest", "ingest_segments"]

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pygroups.journal.reader import LeftOut, find_journals
+from pygroups.journal.reader import LeftOut, Segment, find_journals
 from pygroups.pipeline.ingest.known import CARRIED, known_to
 from pygroups.pipeline.ingest.layout import AUDITED, FORMAT, LOCK_FILE, MANIFEST, TABLE_FILE, is_table
 from pygroups.pipeline.ingest.plan import LifeParts, Plan, plan
@@ -70,13 +70,26 @@ def ingest(
     NotTheSame for a journal that differs from its records in the table, OSError for a file that cannot be read or
     written. After an error nothing is added.
     """
-    began, used = time.perf_counter(), time.process_time()
     segments, left_out = find_journals(paths)
+    result = ingest_segments(segments, out, jobs=jobs, progress=progress)
+    result.left_out = left_out
+    return result
+
+
+def ingest_segments(
+    segments: Iterable[Segment],
+    out: Path,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> IngestResult:
+    """The same for known segments, of which the first `size` bytes count.  Raises NotATable, NotTheSame, OSError."""
+    began, used = time.perf_counter(), time.process_time()
     with _locked(_prepared(out)):
         table = Table(out)
         _remove_leftovers(table)
         what = plan(segments, known_to(table))
-        result = IngestResult(files=what.files, skipped=what.skipped, left_out=left_out)
+        result = IngestResult(files=what.files, skipped=what.skipped)
         commit = _next_commit(table)
         done = _work(out, commit, what, jobs, progress)
         _commit(out, commit, done, result)
