@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pygroups.pipeline.stream.query import Stream, Told
 
 _EVERY_S: Final = 1
+_SLOW: Final = "Python worker failed to connect back"
+"""Spark waits 10 s for the process that reads offsets, and fails: on a busy machine that is too short."""
 _STYLES: Final = {"held": "green", "broken": "bold red"}
 
 
@@ -70,7 +72,9 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
         session = make_session(master=cluster.master, small=small)
         try:
             running = Stream(session, out, checkpoint, _tell, small=small)
-            _wait(running.start(journal, once=once), running, out, journal)
+            running.claim()
+            while not _ended(running.start(journal, once=once), running, out, journal):
+                pass
         finally:
             say("")
             session.stop()
@@ -83,8 +87,8 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
     return _report(State(out).progress(), out)
 
 
-def _wait(query: StreamingQuery, running: Stream, out: Path, journal: Path) -> None:
-    """Until the query ends, by itself or by Ctrl-C."""
+def _ended(query: StreamingQuery, running: Stream, out: Path, journal: Path) -> bool:
+    """Wait until the query ends, by itself or by Ctrl-C.  False if it has to be started again."""
     from pyspark.errors import StreamingQueryException
 
     from pygroups.pipeline.stream.query import behind
@@ -98,7 +102,10 @@ def _wait(query: StreamingQuery, running: Stream, out: Path, journal: Path) -> N
     except StreamingQueryException as error:
         if running.error is not None:
             raise running.error from None
+        if _SLOW in str(error):
+            return False
         raise UsageError(_sentence(str(error))) from error
+    return True
 
 
 def _sentence(text: str) -> str:

@@ -63,16 +63,16 @@ class Stream:
         self._small = small
 
     def start(self, journal: Path, *, once: bool) -> "StreamingQuery":
-        """Begin the query.  Raises NotThisStream for a folder of another stream, NotAJournal without a journal."""
+        """Begin the query, or go on after an end.  Raises NotAJournal without a journal."""
         find_segments([journal])
-        self._claim()
         ranges = self._session.readStream.format("pygroups").option("table", "ranges")
         ranges = ranges.option("maxBytesPerTrigger", BATCH_BYTES).option("failOnDataLoss", "false")
-        query = ranges.load(str(journal)).writeStream.foreachBatch(self._batch)
+        query = ranges.load(str(journal)).writeStream.foreachBatch(self.batch)
         query = query.option("checkpointLocation", str(self.checkpoint)).queryName(f"pygroups stream {journal}")
         return (query.trigger(availableNow=True) if once else query.trigger(processingTime=EVERY)).start()
 
-    def _claim(self) -> None:
+    def claim(self) -> None:
+        """Make the output folder, or compare it with the checkpoint.  Raises NotThisStream for another stream's."""
         progress = self._state.progress()
         known = _id_of(self.checkpoint)
         if progress.batch >= 0 and known != progress.checkpoint:
@@ -87,7 +87,8 @@ class Stream:
         self._state.folder.mkdir(parents=True, exist_ok=True)
         outputs.prepare_tables(self.out)
 
-    def _batch(self, ranges: "DataFrame", number: int) -> None:
+    def batch(self, ranges: "DataFrame", number: int) -> None:
+        """Judge the ranges of one batch, rows of the table `ranges`; Spark calls it.  An error stays in `error`."""
         try:
             self._judge(ranges, number)
         except BaseException as error:
