@@ -4,8 +4,8 @@
 
 Each piece of 50 seeds is a line of results/block_schedules.jsonl.  The rules are those of tests/blocks/drawn.py: the
 blocks are equal at each place of the order, no token and no number comes twice, what is read and written under a lock
-is not overwritten, each task is done once, no call hangs.  The application of a schedule uses all blocks that its profile
-carries, so each schedule counts for each of them.
+is not overwritten, each task is done once, no call hangs.  The application of a schedule uses all blocks that its
+profile carries, so each schedule counts for each of them.
 """
 
 from __future__ import annotations

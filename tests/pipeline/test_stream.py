@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pygroups.pipeline.stream.judging import JUDGED
 from pygroups.pipeline.verdict import AuditResult
 from tests.pipeline import streamed
 
