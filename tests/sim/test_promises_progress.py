@@ -289,6 +289,7 @@ def few_views(
     since: int = 0,
     stateless: bool = False,
     gives: str = "MERGING",
+    withheld: bool = False,
 ) -> FewViews:
     """B installs a view at each of these seconds, A only the first; then a look at second `now`.  A bound is 10 s."""
     check = FewViews()
@@ -300,7 +301,7 @@ def few_views(
             check.viewed(Viewed(ALL[name], id, members, None, None, members, None, at=second * SECOND))
     stands = [Stand(ALL[name], True, True, ids[-1], members, False, False, 1, 0, stateless=stateless) for name in "AB"]
     times = (now * SECOND, since * SECOND, BOUND * SECOND)
-    check.looked(Situation(*times, frozenset(), tuple(stands)))
+    check.looked(Situation(*times, frozenset(), tuple(stands), withheld=withheld))
     return check
 
 
@@ -324,6 +325,12 @@ def test_few_views_are_judged_where_views_merge_or_a_majority_decides() -> None:
     assert few_views((11, 12, 13, 14, 15, 16), 20, gives="PRIMARY").judged == 2
     with pytest.raises(Broken):
         few_views((11, 12, 13, 14, 15, 16, 17), 20, gives="PRIMARY")
+
+
+def test_few_views_may_ask_each_other_member_for_a_state_that_is_withheld() -> None:
+    assert few_views((11, 12, 13, 14, 15, 16, 17), 20, gives="PRIMARY", withheld=True).judged == 2
+    with pytest.raises(Broken):
+        few_views((11, 12, 13, 14, 15, 16, 17, 18), 20, gives="PRIMARY", withheld=True)
 
 
 @pytest.mark.parametrize(("at", "now"), MANY)

@@ -120,6 +120,7 @@ class Situation(msgspec.Struct, frozen=True):
     changes: int = 0  # number of changes of links and processes so far
     distant: bool = False  # whether some links are much slower than usual
     misled_until: int = 0  # until then the directory answers late, incompletely, or with former members
+    withheld: bool = False  # whether some application gives no state in time
 
 
 class WorldFacts(msgspec.Struct):

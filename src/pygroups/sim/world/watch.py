@@ -63,7 +63,9 @@ class Watch:
         farthest = network.farthest()
         merges = MERGING in world.judge.around.services
         bound = (bound_with_merges if merges else bound_of)(world.config, 2 * farthest)
-        if any(habits.state != "gives" for habits in world.schedule.habits.values()):
+        withheld = any(habits.state != "gives" for habits in world.schedule.habits.values())
+        if withheld:
             bound += world.config.state_timeout
         times = (world.agenda.now, self.since, bound)
-        return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0, world.directory.misled_until())
+        misled = world.directory.misled_until()
+        return Situation(*times, cut, tuple(stands), sum(self._stamp), farthest > 0, misled, withheld)
