@@ -1,4 +1,5 @@
 """An interface that goes and comes back: the kernel forgets the memberships of its sockets, and pygroups joins again.
+A question that cannot be sent is told.
 
 Needs root, `ip` and `unshare`, as the tests with hosts do; the interface is in a network namespace of its own.
 """
@@ -25,6 +26,7 @@ from pygroups.drivers.contacts import Contact
 from pygroups.drivers.handshake import Handshake
 from pygroups.drivers.hello import DiscoveryQuestion, padded
 from pygroups.drivers.discovery.multicast import Multicast
+from pygroups.drivers.rate_limited import RateLimitedLog
 from pygroups.drivers.udp.udp import UdpNetwork
 from pygroups.wire.frame import VERSION
 
@@ -41,8 +43,13 @@ def plug():
     ip("link", "set", "far0", "up")
     ip("link", "set", "eth0", "up")
 
+class Said:
+    lines = []
+    def warning(self, text, *values):
+        self.lines.append(text % values)
+
 class Discovery:
-    handshake = Handshake(ME)
+    handshake, warn = Handshake(ME), RateLimitedLog(Said())
     def count(self, what):
         counts[what] += 1
     def asked(self, question, answer):
@@ -89,10 +96,13 @@ async def main():
     await hears(send, seconds)
     for _ in range(22):  # more than the memberships that a socket may have
         ip("link", "delete", "eth0")
+        send()
         await asyncio.sleep(0)
         plug()
         await hears(send, seconds)
     assert counts["multicast addresses that were joined again"] == 22, counts
+    told = "a datagram of discovery to 239.77.1.9:7001 cannot be sent"
+    assert sys.argv[1] != "discovery" or Said.lines[0].startswith(told), Said.lines
     opened.close()
 
 asyncio.run(main())

@@ -19,6 +19,7 @@ from ..forks import closed_in_children
 from ..handshake import Handshake
 from ..hello import Answering, DiscoveryQuestion, DiscoveryReply, decoded, packed
 from ..multicast_membership import MulticastMembership
+from ..rate_limited import RateLimitedLog
 
 IP_MULTICAST_ALL: Final = 49  # of Linux: 0 refuses datagrams of groups that only other sockets have joined
 READS_AT_ONCE: Final = 64  # in one pass of the loop
@@ -29,6 +30,7 @@ class MulticastDiscovery(Protocol):
 
     loop: asyncio.AbstractEventLoop
     handshake: Handshake
+    warn: RateLimitedLog
 
     def count(self, what: str) -> None: ...
     def asked(self, question: DiscoveryQuestion, answer: Answering) -> None: ...
@@ -123,8 +125,11 @@ class Multicast:
             return
         try:
             self.sockets[-1].sendto(datagram, place)
-        except OSError:  # the network is down, or the buffer is full: the question is repeated
+        except OSError as error:  # the question is repeated
             self.discovery.count("datagrams of discovery that could not be sent")
+            if not isinstance(error, BlockingIOError):  # else the buffer is full
+                text = "a datagram of discovery to %s:%d cannot be sent: %s"
+                self.discovery.warn.warning("multicast", text, *place, error.strerror or error)
 
     def _readable(self, sock: socket.socket) -> None:
         try:
