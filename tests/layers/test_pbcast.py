@@ -18,7 +18,7 @@ from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.pbcast import decide
 from pygroups.layers.pbcast.heads import FORMER_MAX, Data, Gossip, Lacks, Purged, StartReq, Starts
-from pygroups.layers.pbcast.layer import LATE_KEEP, Pbcast
+from pygroups.layers.pbcast.layer import ANSWER_BYTES, LATE_KEEP, Pbcast
 from pygroups.layers.pbcast.store import Store, size_of
 
 from .gossip_world import FRAME, GossipWorld, Node
@@ -253,6 +253,17 @@ def test_requests_go_to_several_members() -> None:
         asked |= {run.dest for run in runs_to(node, Lacks)}
         world.now = 0
     assert len(asked) > 8, "a message that many lost is not requested from its sender alone"
+
+
+def test_a_request_is_answered_with_one_run_at_least() -> None:
+    """A run of 64 KiB of payloads, as TCP carries it, is larger than what one answer has otherwise."""
+    world = quiet(3)
+    a, b, _ = world.nodes
+    for number in (1, 2):
+        a.layer.down(message(a.me, number, bytes(ANSWER_BYTES)).pop())
+    a.layer.below = []
+    take(a, Run(b.me, a.me, (Lacks([(a.me, 1, 3)]),)))
+    assert [run.first for run in runs_to(a, Data)] == [1]
 
 
 def test_a_member_that_does_not_answer_is_followed_by_another() -> None:

@@ -283,7 +283,8 @@ class Pbcast(Layer):
             self.tell(named.members[rank], passed)
 
     def on_lacks(self, src: Address, head: Lacks) -> None:
-        """Send the requested runs that are held here, within a limit; the member asks others for the rest."""
+        """Send the requested runs that are held here, within a limit, and at least one: a run may be larger than the
+        limit.  The member asks others for the rest."""
         runs, room, lows = ANSWER_RUNS, ANSWER_BYTES, []
         for name, low, high in head.wants:
             origin = self.store.origins.get(name)
@@ -294,7 +295,7 @@ class Pbcast(Layer):
             if low < held:
                 lows.append((name, held))
             for run in origin.between(low, high):
-                if not runs or room < len(run.body):
+                if not runs or (room < len(run.body) and runs < ANSWER_RUNS):
                     self.env.drop("requests for more runs than are sent at once")
                     break
                 runs, room = runs - 1, room - len(run.body)
