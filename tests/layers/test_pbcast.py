@@ -103,6 +103,18 @@ def test_PB_I3_a_member_sends_each_gossip_to_few(members: int) -> None:
     assert len(sent) == min(count, others) and len({run.dest for run in sent}) == len(sent)
 
 
+def test_PB_I3_a_gossip_to_all_at_once_is_sent_once() -> None:
+    world = quiet(5, use_mcast_for_gossip=1)
+    a, b, *_ = world.nodes
+    a.send()
+    a.layer.below = []
+    a.layer._gossip()
+    (run,) = runs_to(a, Gossip)
+    assert run.dest is None
+    take(b, run)
+    assert b.env.counters["gossips"] == 1 and not runs_to(b, Gossip), "nobody passes it on"
+
+
 def test_PB_04_the_dynamic_interval_of_the_seed() -> None:
     rng, members, average = Random(4), 10, 30 * SECOND
     drawn = [decide.interval(rng, members, NEVER, average) for _ in range(10_000)]
