@@ -85,6 +85,7 @@ def test_PB_I1_and_I3_a_thousand_members(loss: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("loss", BOUNDS)
 def test_PB_I1_a_thousand_members_without_retransmission(loss: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pbcast, "on_lacks", lambda *_: None)

@@ -439,7 +439,7 @@ class Pbcast(Layer):
         view, me = event.view, self.env.me
         first, self.view = self.view is None, view
         self.cache.installed(view, me)
-        self.repair.peers = tuple([member for member in view.members if member != me])
+        self.repair.peers = {member: None for member in view.members if member != me}
         self.repair.late = {member: None for member in self.repair.late if member in view.members}
         gaps = [] if first else self._meet(event.joined)
         self._forget_outsiders(view)
@@ -516,7 +516,7 @@ class Pbcast(Layer):
         if not self.repair.peers or self.env.now >= self.start_until:
             self._started(event, {})
         else:
-            self._ask_for_starts(self.env.rng.choice(self.repair.peers))
+            self._ask_for_starts(self.env.rng.choice([*self.repair.peers]))
 
     def gauges(self) -> dict[str, int]:
         early = sum([len(origin.early) for origin in self.store.origins.values()])

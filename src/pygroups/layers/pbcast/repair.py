@@ -59,7 +59,7 @@ class Repair:
         self.env = layer.env
         self.config = layer.env.config
         self.store = store
-        self.peers: tuple[Address, ...] = ()  # the other members of the view
+        self.peers: dict[Address, None] = {}  # the other members of the view
         self.late: dict[Address, None] = {}  # members that keep messages for those that come late
         self.wants: dict[Address, Want] = {}
 
@@ -120,8 +120,9 @@ class Repair:
 
     def _holder(self, want: Want) -> Address | None:
         known = [member for member in want.holders if member in self.peers]
-        others = self.peers if not want.lows else tuple([m for m in self.late if m in self.peers]) or self.peers
-        may = decide.holders(want.asked, known, others) or decide.holders((), (), others)
+        late = [member for member in self.late if member in self.peers] if want.lows else []
+        others = late or list(self.peers)
+        may = decide.holders(want.asked, known, others) or others
         return self.env.rng.choice(may) if may else None
 
     def _is_hopeless(self, want: Want) -> bool:
