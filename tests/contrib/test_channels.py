@@ -5,23 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import os
 import random
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import websockets
 from channels.exceptions import ChannelFull, MessageTooLarge
 from django.conf import settings
 
 from pygroups import Config, UsageError
 from pygroups.contrib.channels import GroupLayer
-from tests.contrib.servers import Service
+from tests.contrib.servers import Service, WebSocket, check_heard, kill_under_load
 
-SENT = 150  # messages of each client, at least
 Layers = Callable[..., "contextlib.AbstractAsyncContextManager[list[GroupLayer]]"]
 
 if not settings.configured:
@@ -210,86 +206,17 @@ def test_wrong_options_are_refused_when_the_layer_is_made() -> None:
         GroupLayer()
     with pytest.raises(UsageError, match="need a profile with a state"):
         GroupLayer("g", profile="gossip")
+    with pytest.raises(UsageError, match="has no option disco"):
+        GroupLayer("g", disco="dir:/x")
 
 
 # -- a real server
 
 
-class Client:
-    """A websocket in the room; `heard` is what came, `sent` how many texts it sent."""
-
-    def __init__(self, socket: Any, worker: int) -> None:
-        self.socket = socket
-        self.worker = worker
-        self.name = str(random.getrandbits(32))
-        self.sent = 0
-        self.heard: list[str] = []
-
-    async def talk(self, is_over: Callable[[], bool]) -> None:
-        while not is_over():
-            await self.socket.send(f"{self.name} {self.sent}")
-            self.sent += 1
-            await asyncio.sleep(0.005)
-
-    async def listen(self) -> None:
-        async for text in self.socket:
-            self.heard.append(text)
-
-    def numbers(self, of: Client) -> list[int]:
-        return [int(text.split()[1]) for text in self.heard if text.split()[0] == of.name]
-
-
-async def clients(port: int, workers: int) -> list[Client]:
-    """Two clients of each worker."""
-    found: dict[int, list[Client]] = {}
-    while len(found) < workers or any(len(those) < 2 for those in found.values()):
-        try:
-            socket = await websockets.connect(f"ws://127.0.0.1:{port}/", proxy=None)
-        except OSError:  # it is starting
-            await asyncio.sleep(0.1)
-            continue
-        those = found.setdefault(worker := int(await socket.recv()), [])
-        if len(those) < 2:
-            those.append(Client(socket, worker))
-        else:
-            await socket.close()
-    return [client for those in found.values() for client in those]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    while not is_so():
-        await asyncio.sleep(0.02)
-
-
-async def kill_under_load(port: int, kill: Callable[[int], Awaitable[None]]) -> tuple[list[Client], list[Client]]:
-    """The clients of the killed worker, and those of the others, when these have heard all."""
-    those = await clients(port, 3)
-    victim = those[0].worker
-    lost, kept = [[one for one in those if (one.worker == victim) is is_lost] for is_lost in (True, False)]
-    listening = [asyncio.create_task(one.listen()) for one in those]
-    talking = [asyncio.create_task(one.talk(lambda: min(one.sent for one in kept) >= SENT)) for one in those]
-    await until(lambda: min(one.sent for one in those) > SENT // 3)
-    await kill(victim)
-    await asyncio.gather(*talking, return_exceptions=True)
-    await until(lambda: all(len(one.numbers(other)) >= other.sent for one in kept for other in kept))
-    for one in those:
-        await one.socket.close()
-    await asyncio.gather(*listening, return_exceptions=True)
-    return lost, kept
-
-
-async def end(worker: int) -> None:
-    os.kill(worker, signal.SIGKILL)
-
-
 @pytest.mark.slow
 def test_the_websockets_of_other_workers_miss_nothing_when_one_is_killed(tmp_path: Path) -> None:
     with Service("tests.contrib.channels_site:app", tmp_path) as service:
-        lost, kept = asyncio.run(kill_under_load(service.port, end))
-    for one in kept:
-        assert one.heard == kept[0].heard, "two websockets have heard other messages, or another order"
-        for other in kept:
-            assert one.numbers(other) == [*range(other.sent)]
-        for other in lost:  # what the killed worker had taken, without a hole
-            assert one.numbers(other) == [*range(len(one.numbers(other)))]
-    assert kept[0].numbers(lost[0])
+        lost, kept = asyncio.run(kill_under_load(service.port, WebSocket))
+    orders = [[text for text in one.heard if "hello" not in text] for one in kept]
+    assert all(order == orders[0] for order in orders), "two websockets have heard other messages, or another order"
+    check_heard(lost, kept)

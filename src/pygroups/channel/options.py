@@ -204,6 +204,12 @@ def with_parameters_of(
     return decorate
 
 
+def made(kind: str, make: Callable[..., Made], *args: object, **named: object) -> Made:
+    """What `make` returns.  Raises UsageError for an argument that it does not have; `kind` takes the options."""
+    _check_names(kind, signature(make), args, named)
+    return make(*args, **named)
+
+
 def _check_names(kind: str, of_make: Signature, args: tuple[object, ...], named: dict[str, object]) -> None:
     """Raise UsageError for an argument that no option takes, and without the group."""
     options = [name for name in of_make.parameters if name != "group"]

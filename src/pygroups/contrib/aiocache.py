@@ -18,6 +18,7 @@ from aiocache.serializers import JsonSerializer
 
 from pygroups.blocks import Blocks, ReplicatedDict
 from pygroups.blocks.options import BlocksOptions
+from pygroups.channel.options import made
 from pygroups.sync.background import background
 from pygroups.sync.kept import Kept
 
@@ -62,7 +63,7 @@ class GroupCache(BaseCache):  # type: ignore[misc]
             timeout=timeout,
             ttl=ttl,
         )
-        self._options = BlocksOptions(group, rejoin=rejoin, **options)
+        self._options = made("GroupCache", BlocksOptions, group, rejoin=rejoin, **options)
         self._begin()
 
     def _begin(self) -> None:

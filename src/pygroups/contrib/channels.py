@@ -27,6 +27,7 @@ from channels.layers import BaseChannelLayer
 from pygroups.blocks import Blocks, ReplicatedDict, Requests, Resync
 from pygroups.blocks.options import BlocksOptions
 from pygroups.channel import Event, Message, View
+from pygroups.channel.options import made
 from pygroups.core.address import Address
 from pygroups.core.errors import Error, NotSent, UsageError
 from pygroups.sync.background import background
@@ -125,7 +126,7 @@ class GroupLayer(BaseChannelLayer):  # type: ignore[misc]
         self.channel_capacity = self.compile_capacities(channel_capacity or {})
         self.group_expiry = group_expiry
         self.timeout = timeout
-        self.options = BlocksOptions(group, rejoin=rejoin, **options)
+        self.options = made("GroupLayer", BlocksOptions, group, rejoin=rejoin, **options)
         self._worker: Worker | None = None
 
     async def send(self, channel: str, message: dict[str, Any]) -> None:

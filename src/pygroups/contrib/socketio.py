@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import fields
 from typing import Any, Final
 
-from socketio import AsyncPubSubManager, PubSubManager
+from socketio.async_pubsub_manager import AsyncPubSubManager
+from socketio.pubsub_manager import PubSubManager
 
 from pygroups.channel import Channel, Message
-from pygroups.channel.options import Options
+from pygroups.channel.options import Options, made
 from pygroups.sync.background import Background, background
 from pygroups.sync.kept import Kept
 
@@ -76,7 +77,7 @@ class Member:
     """The membership of this process.  The coroutines run in the background loop."""
 
     def __init__(self, group: str, *, rejoin: bool = True, **options: Any) -> None:
-        self._options = Options(group, rejoin=rejoin, **options)
+        self._options = made("GroupManager", Options, group, rejoin=rejoin, **options)
         self._begin()
 
     def _begin(self) -> None:
