@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "": ("core", "channel", "_version"),
     "__main__": ("cli",),
     "_version": (),
-    "pyspark_pygroups": ("pipeline",),
+    "pyspark_pygroups": ("contrib", "pipeline"),
     "pytest_pygroups": ("testing",),
 }
 """What a room may import, besides itself and the rooms in it; "" is `pygroups/__init__.py`.  The longest name that fits
