@@ -107,7 +107,22 @@ can write to a table.
 Exit code 0: the table has all records that could be read. Exit code 2: the table is unchanged, and one line gives the \
 reason.""",
     ),
-    "stream": Command("pygroups.cli.stream:stream", "Check the promises while the members still write."),
+    "stream": Command(
+        "pygroups.cli.stream:stream",
+        "Check promises while the members still write, with Spark.",
+        "pygroups stream journal/ --out found/",
+        """\
+what the journals have now, and no more; a later call goes on there:
+  pygroups stream journal/ --out found/ --once""",
+        """\
+The folder of --out gets three Parquet tables: violations, verdicts and measures (by minute). Nine promises are judged: \
+some when a record is read, the others when a view has closed. All others are left to pygroups audit, and the table of \
+verdicts says so. A journal that is still open accuses nobody. Ctrl-C ends the command; after that, or after a kill, \
+the same command goes on.
+
+Exit code 0: no promise was broken. Exit code 1: a promise was broken. Exit code 2: the call was wrong, the folder has \
+another stream, or Spark cannot run.""",
+    ),
     "simulate": Command(
         "pygroups.cli.simulate:simulate",
         "Play random schedules of faults in a simulated world, and check every promise.",
