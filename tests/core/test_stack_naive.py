@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Announce, Find
 from pygroups.core.events import Event, NewView
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, Layer, PassingLayer
 from pygroups.core.limits import Config
 from pygroups.core.run import Run
 from pygroups.core.stack import Output, Stack
@@ -123,6 +123,22 @@ def handled(method: str, upward: bool) -> object:
     return call
 
 
+def rises(self: Scripted, run: Run) -> Run | None:
+    """As `up` above, and the run that is passed on goes behind all that the layer leaves."""
+    if self.own_heads_only and (not run.heads or type(run.heads[-1]) not in self.heads):
+        return run
+    self.talk(repr(run))
+    return run if self.rng.random() < 0.9 else None
+
+
+def only_notes(self: Scripted, event: Event) -> None:
+    """As `down_event` above, of a layer that handles events of one kind."""
+    if isinstance(event, Note):
+        self.handle(event, self.below)
+    else:
+        self.below.append(event)
+
+
 def ends_or_wakes(self: Scripted) -> None:
     self.talk("turn or timer")
     self.wake = self.rng.choice((NEVER, self.env.now + 2))
@@ -135,7 +151,8 @@ HANDLED = {
     "down_event": handled("down_event", False),
     "end_turn": ends_or_wakes,
 }
-SHAPES = st.tuples(st.sets(st.sampled_from(sorted(HANDLED))), st.booleans())
+PASSING = {"rise": rises, "down_event": only_notes, "events_down": (Note,)}
+SHAPES = st.tuples(st.sets(st.sampled_from([*sorted(HANDLED), "passes"])), st.booleans())
 CALLS = st.lists(st.sampled_from(["receive", "happened", "asked", "advance", "top", "end_turn"]), max_size=8)
 
 
@@ -144,9 +161,13 @@ def layers_of(seed: int, shapes: Sequence[tuple[set[str], bool]]) -> list[type[S
     return [
         type(
             f"Layer{number}",
-            (Scripted,),
+            (PassingLayer, Scripted) if "passes" in methods else (Scripted,),
             {
-                **{name: HANDLED[name] for name in sorted(methods)},
+                **{
+                    name: HANDLED[name]
+                    for name in sorted(methods - {"passes", "up"} if "passes" in methods else methods)
+                },
+                **(PASSING if "passes" in methods else {}),
                 "timer": ends_or_wakes,
                 "seed": seed,
                 "number": number,
@@ -192,7 +213,7 @@ def played(stack_type: type[Stack], layers: Sequence[type[Scripted]], seed: int,
     return repr(outputs), handled_by, stack.wake()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=200)
 @given(st.integers(0, 1 << 32), st.lists(SHAPES, min_size=1, max_size=6), CALLS)
 def test_the_stack_does_what_a_naive_one_does(seed: int, shapes: list[tuple[set[str], bool]], calls: list[str]) -> None:
     layers = layers_of(seed, shapes)

@@ -296,9 +296,9 @@ class Session:
 
     def arrived(self, events: Sequence[Run | core.Event]) -> None:
         for event in events:
-            if isinstance(event, Delivered):
+            if type(event) is Delivered:
                 self.reading.put(event)
-            elif isinstance(event, Reached):
+            elif type(event) is Reached:
                 self.sending.on_reached(event)
             elif isinstance(event, core.DeliveredTo):
                 self.sending.receipts.delivered(event.to, event.below)

@@ -142,6 +142,8 @@ class Layer:
     tables: ClassVar[Tables] = {}  # its containers, with their limits: see core/tables.py
     own_heads_only: ClassVar[bool] = False  # up() only passes on runs with other heads, so the stack may skip the layer
 
+    events_down: ClassVar[tuple[type[Event], ...] | None] = None  # down_event() only passes on others; None: unknown
+
     def __init__(self, env: Env) -> None:
         self.env = env
         self.above: list[Run | Event] = []
@@ -155,6 +157,12 @@ class Layer:
     def up(self, run: Run) -> None:
         """A run on its way to the application."""
         self.above.append(run)
+
+    def rise(self, run: Run) -> Run | None:
+        """Take a run on its way to the application, and return the run that goes up behind everything in `above`, or
+        None.  The stack calls this function, so that a run that no layer stops rises from one to the next."""
+        self.up(run)
+        return None
 
     def down_event(self, event: Event) -> None:
         """An event from the layer above.  Pass it on, unless it is for this layer alone."""
@@ -189,7 +197,22 @@ class Layer:
 
     def wake_at(self, when: int) -> None:
         """Call timer() at `when`, or earlier if an earlier time is set."""
-        self.wake = min(self.wake, when)
+        if when < self.wake:
+            self.wake = when
+
+
+class PassingLayer(Layer):
+    """Base of the layers through which each delivered run passes: `rise` is their work, and not `up`."""
+
+    __slots__ = ()
+
+    def up(self, run: Run) -> None:
+        onward = self.rise(run)
+        if onward is not None:
+            self.above.append(onward)
+
+    def rise(self, run: Run) -> Run | None:
+        raise NotImplementedError
 
 
 def services_of(layers: Iterable[type[Layer]]) -> frozenset[str]:

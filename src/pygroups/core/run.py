@@ -78,15 +78,48 @@ class Run(msgspec.Struct, frozen=True, eq=False):
 
     def push(self, head: object) -> Run:
         """The same run with one more head."""
-        return self._with(self.src, self.dest, (*self.heads, head))
+        return Run(
+            self.src,
+            self.dest,
+            (*self.heads, head),
+            self.origin,
+            self.first,
+            self.index,
+            self.count,
+            self.body,
+            self.stream,
+            self.seq,
+        )
 
     def pop(self) -> Run:
         """The same run without its last head."""
-        return self._with(self.src, self.dest, self.heads[:-1])
+        return Run(
+            self.src,
+            self.dest,
+            self.heads[:-1],
+            self.origin,
+            self.first,
+            self.index,
+            self.count,
+            self.body,
+            self.stream,
+            self.seq,
+        )
 
     def readdressed(self, src: Address, dest: Address | None) -> Run:
         """The same run with another sender and another destination."""
-        return self._with(src, dest, self.heads)
+        return Run(
+            src,
+            dest,
+            self.heads,
+            self.origin,
+            self.first,
+            self.index,
+            self.count,
+            self.body,
+            self.stream,
+            self.seq,
+        )
 
     def placed(self, stream: Address, seq: int) -> Run:
         """The same run without its last head, as number `seq` of `stream`."""
@@ -101,20 +134,6 @@ class Run(msgspec.Struct, frozen=True, eq=False):
             self.body,
             stream,
             seq,
-        )
-
-    def _with(self, src: Address, dest: Address | None, heads: tuple[object, ...]) -> Run:
-        return Run(
-            src,
-            dest,
-            heads,
-            self.origin,
-            self.first,
-            self.index,
-            self.count,
-            self.body,
-            self.stream,
-            self.seq,
         )
 
     def __repr__(self) -> str:

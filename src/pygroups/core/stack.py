@@ -51,6 +51,38 @@ class Outlet(Layer):
             self.peers = tuple(member for member in event.view.members if member != self.env.me)
 
 
+class Routes(dict[type | None, int]):
+    """By the last head of a run that leaves the layer at `place` upward, the next place that handles the run."""
+
+    def __init__(self, layers: Sequence[Layer], place: int) -> None:
+        super().__init__()
+        self.layers = layers
+        self.place = place
+
+    def __missing__(self, head: type | None) -> int:
+        found = self.place - 1
+        while found and not _sees(self.layers[found], head):
+            found -= 1
+        self[head] = found
+        return found
+
+
+class EventRoutes(dict[type[Event], int]):
+    """By the kind of an event that leaves the layer at `place` downward, the next place that handles the event."""
+
+    def __init__(self, places: Sequence[Layer], place: int) -> None:
+        super().__init__()
+        self.places = places
+        self.place = place
+
+    def __missing__(self, kind: type[Event]) -> int:
+        found = self.place + 1
+        while found + 1 < len(self.places) and not _hears(self.places[found], kind):
+            found += 1
+        self[kind] = found
+        return found
+
+
 class Output(NamedTuple):
     """The output of one turn.  The fields must be handled in this order."""
 
@@ -69,6 +101,8 @@ class Stack:
 
     tables: ClassVar[Tables] = {
         "_deeper": "fixed",
+        "_events": "fixed",
+        "_events[]": "fixed",
         "_enders": "fixed",
         "_enders[]": "fixed",
         "_paused": "fixed",
@@ -93,10 +127,12 @@ class Stack:
         self.codec = codec
         self.outlet = Outlet(env)
         self._places: list[Layer] = [*self.layers, self.outlet]
-        self._bottom = len(self.layers) - 1
+        self._outside = len(self.layers)  # the place of the outlet
+        self._bottom = self._outside - 1
         self._timed = [layer for layer in self.layers if type(layer).timer is not Layer.timer]
         self._deeper = [self._next_down(place) for place in range(len(self.layers))]
-        self._routes: list[dict[type | None, int]] = [{} for _ in self._places]  # per place and head, the next place
+        self._events = [EventRoutes(self._places, place) for place in range(len(self._places))]
+        self._routes = [self._upward(place) for place in range(len(self._places))]
         self._enders = [
             (place, layer) for place, layer in enumerate(self.layers) if type(layer).end_turn is not Layer.end_turn
         ]
@@ -110,7 +146,10 @@ class Stack:
     def _next_down(self, place: int) -> int:
         """The next place below `place` whose layer does not only pass runs on; the outlet is the last."""
         lower = range(place + 1, len(self.layers))
-        return next((to for to in lower if type(self.layers[to]).down is not Layer.down), len(self.layers))
+        return next((to for to in lower if type(self.layers[to]).down is not Layer.down), self._outside)
+
+    def _upward(self, place: int) -> Routes:
+        return Routes(self.layers, place)
 
     def receive(self, frame: bytes | memoryview, now: int) -> bool:
         """Handle a received frame.  An invalid frame is counted and dropped, and raises no exception.  Returns whether
@@ -123,10 +162,8 @@ class Stack:
         except PeerError as error:
             self.env.drop(error.reason)
             return not isinstance(error, SealError)
-        bottom = self._places[self._bottom]
-        for run in runs:
-            bottom.up(run)
-        self._settle(self._bottom)
+        self._places[-1].above += runs
+        self._settle(self._outside)
         return True
 
     def happened(self, event: Event, now: int) -> None:
@@ -212,7 +249,8 @@ class Stack:
         """Move the items of the layer at `place`, and all items that result: down, then up, until none is left.
 
         Items between two layers keep their order.  Only layers that were called are checked for items.  A run skips
-        layers that would only pass it on, unless an earlier item may still wait in one of them.
+        layers that would only pass it on, and rises as far as the layers hand it on, unless an earlier item may still
+        wait in one of them.
         """
         layer, up_first, up_last = self._places[place], place, place
         if layer.below:
@@ -235,7 +273,7 @@ class Stack:
         Returns the first and the last layer whose `above` may have items; the last is -1 if there is none.
         """
         layers, deeper = self._places, self._deeper
-        up_first, up_last = len(layers), -1
+        up_first, up_last = self._outside + 1, -1
         while at <= down_last:
             layer, here = layers[at], at
             at += 1
@@ -248,8 +286,10 @@ class Stack:
                         lower = layers[far]
                         lower.down(item)
                     else:
-                        far = after = at  # the event may wait there, and later items must not overtake it
-                        lower = layers[at]
+                        # the event may wait there, and later items must not overtake it
+                        alone = here == down_last and len(items) == 1
+                        far = after = self._events[here][type(item)] if alone else at
+                        lower = layers[far]
                         lower.down_event(item)
                     if lower.below and far > down_last:
                         down_last = far
@@ -264,52 +304,48 @@ class Stack:
     def _sweep_up(self, up_first: int, at: int) -> tuple[int, int]:
         """The same as _sweep_down in the other direction: move the items in `above` of the layers from `at` up to
         `up_first`, and all that result, to the top."""
-        layers = self._places
-        down_first, down_last = len(layers), -1
+        layers, routes = self._places, self._routes
+        down_first, down_last = self._outside + 1, -1
         while at >= up_first and at:
             layer, here = layers[at], at
             at -= 1
             if layer.above:
                 items, layer.above = layer.above, []
-                routes, after = self._routes[here], -1
-                ceiling = 0 if here == up_first else at  # later items must not overtake items that wait there
+                # later items must not overtake items that wait there; no layer between here and `after` has items
+                ceiling, after = (0, -1) if here == up_first else (at, at)
                 for item in items:
-                    if type(item) is Run:
-                        heads = item.heads
-                        called = routes.get(type(heads[-1]) if heads else None, -1)
-                        if called < 0:
-                            called = self._upward(here, item)
-                        if called < ceiling:
-                            called = ceiling
-                        upper = layers[called]
-                        upper.up(item)
-                    else:
-                        called = at
-                        upper = layers[at]
-                        upper.up_event(item)
-                    if called > after:
-                        after = called
-                    if upper.above:
-                        if called > ceiling:
-                            ceiling = called
-                        if called < up_first:
-                            up_first = called
-                    if upper.below:
-                        if called < down_first:
-                            down_first = called
-                        if called > down_last:
-                            down_last = called
-                at = after  # no layer between these two has items
+                    called = here
+                    onward: Run | Event | None = item
+                    while onward is not None:
+                        if type(onward) is Run:
+                            heads = onward.heads
+                            called = routes[called][type(heads[-1]) if heads else None]
+                            if called < ceiling:
+                                called = ceiling
+                            upper = layers[called]
+                            onward = upper.rise(onward)
+                            if onward is not None and (upper.above or called == ceiling):
+                                upper.above.append(onward)
+                                onward = None
+                        else:
+                            called = at
+                            upper = layers[at]
+                            upper.up_event(onward)
+                            onward = None
+                        if upper.above:
+                            if called > ceiling:
+                                ceiling = called
+                            if called > after:
+                                after = called
+                            if called < up_first:
+                                up_first = called
+                        if upper.below:
+                            if called < down_first:
+                                down_first = called
+                            if called > down_last:
+                                down_last = called
+                at = after
         return down_first, down_last
-
-    def _upward(self, place: int, run: Run) -> int:
-        """The next place above `place` whose layer handles runs with the last head of `run`."""
-        kind = type(run.heads[-1]) if run.heads else None
-        found = place - 1
-        while found and not _sees(self.layers[found], kind):
-            found -= 1
-        self._routes[place][kind] = found
-        return found
 
 
 def origin_first(dests: tuple[Address, ...], origin: Address | None) -> tuple[Address, ...]:
@@ -323,6 +359,12 @@ def origin_first(dests: tuple[Address, ...], origin: Address | None) -> tuple[Ad
 def _sees(layer: Layer, head: type | None) -> bool:
     """Whether `layer` handles a run with this head on its way up, and does not only pass it on."""
     return type(layer).up is not Layer.up and (not layer.own_heads_only or head in layer.heads)
+
+
+def _hears(layer: Layer, kind: type[Event]) -> bool:
+    """Whether `layer` handles events of this kind on their way down, and does not only pass them on."""
+    handled = layer.events_down
+    return type(layer).down_event is not Layer.down_event and (handled is None or issubclass(kind, handled))
 
 
 def check_fit(layers: Sequence[type[Layer]]) -> None:

@@ -30,7 +30,7 @@ from .events import (
     Unblocked,
     Undelivered,
 )
-from .layer import NEVER, Env, Layer
+from .layer import NEVER, Env, PassingLayer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .open_run import OpenRun, ToOne
 from .run import Run, pack, payloads_of
@@ -53,7 +53,7 @@ class Reached(Event):
     stable: int
 
 
-class Top(Layer):
+class Top(PassingLayer):
     """The top layer.  An own run has landed when it is delivered here, or when all members have it: see
     services.waits_for_all."""
 
@@ -177,9 +177,10 @@ class Top(Layer):
         self.wake = self.leave_at
         if self.open.payloads and self.env.view is not None and len(self.flight) < self.env.config.runs_in_flight:
             self._cut(self.open, None)
-        for dest, opened in self.unicasts.items():
-            if opened.payloads:
-                self._cut(opened, dest)
+        if self.unicasts:
+            for dest, opened in self.unicasts.items():
+                if opened.payloads:
+                    self._cut(opened, dest)
         self._tell_reached()
         if self.leaving and not self.flight and not self.open.payloads:
             self.leaving = False
@@ -208,7 +209,7 @@ class Top(Layer):
 
     # -- receiving
 
-    def up(self, run: Run) -> None:
+    def rise(self, run: Run) -> None:
         if run.heads:
             self.env.drop("head of no layer")
         elif run.dest is None and run.stream is None:
@@ -229,7 +230,7 @@ class Top(Layer):
         self.above.append(Delivered(run, env.view, self.position))
         self.position += run.count
         if run.origin == env.me:
-            self.delivered = max(self.delivered, run.next)
+            self.delivered = max(self.delivered, run.first + run.count)
             self.wake_at(env.now)
             if not self.waits_for_all:
                 self._landed(self.delivered)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from .events import Event
 from .layer import Env, Layer
 from .run import Run
-from .stack import Codec, Output, Stack
+from .stack import Codec, EventRoutes, Output, Routes, Stack
 from .top import Delivered
 
 APPLICATION: Final = "application"
@@ -62,11 +62,12 @@ class TracedStack(Stack):
         self._places = [
             Border(layer, trace, *names[place : place + 3]) for place, layer in enumerate([*self.layers, self.outlet])
         ]
+        self._events = [EventRoutes(self._places, place) for place in range(len(self._places))]
         self._deeper = [place + 1 for place in range(len(layers))]
         self._trace = trace
 
-    def _upward(self, place: int, run: Run) -> int:
-        return place - 1
+    def _upward(self, place: int) -> Routes:
+        return NextLayer(self.layers, place)
 
     def end_turn(self, now: int) -> Output:
         """End the turn, and report the items for the application."""
@@ -74,6 +75,13 @@ class TracedStack(Stack):
         for item in output.events:
             self._trace(Crossing(now, "top", APPLICATION, True, item))
         return output
+
+
+class NextLayer(Routes):
+    """In a traced stack no run skips a layer."""
+
+    def __missing__(self, head: type | None) -> int:
+        return self.place - 1
 
 
 class Border(Layer):

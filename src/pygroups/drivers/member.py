@@ -174,7 +174,7 @@ class Member:
     def schedule_later(self) -> None:
         """Play a turn within half of `stable_period`: the next vote then has what the application has consumed."""
         if not self.due and not self.closed:
-            self.wanted_at = self.clock.now() + self.stack.env.config.stable_period // 2
+            self.wanted_at = self.stack.env.now + self.stack.env.config.stable_period // 2
             self._arm(self.wanted_at)
 
     def _pass(self, handler: Callable[[Event, int], None], event: Event) -> None:

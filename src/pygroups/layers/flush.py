@@ -34,7 +34,7 @@ from pygroups.core.events import (
     Served,
     Stop,
 )
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import Env, PassingLayer
 from pygroups.core.run import Run
 from pygroups.core.tables import Tables
 from pygroups.core.view import Ballot
@@ -44,7 +44,7 @@ from .streams.gaps import gaps_in, note
 from .streams.marks import before_cut, forget_outside
 
 
-class Flush(Layer):
+class Flush(PassingLayer):
     """Virtual synchrony: members that go together from one view to the next delivered the same set in it."""
 
     __slots__ = ("ballot", "closed", "fetching", "in_doubt", "marks", "missing", "waiting", "withheld")
@@ -81,18 +81,23 @@ class Flush(Layer):
         else:
             self.below.append(run)
 
-    def up(self, run: Run) -> None:
+    def rise(self, run: Run) -> Run | None:
         if run.stream is None:
-            self.above.append(run)
-        elif self.closed:
+            return run
+        if self.closed:
             self.withheld.append(run)
-        else:
-            self._hand_up(run)
+            return None
+        self._mark(run)
+        return run
+
+    def _mark(self, run: Run) -> None:
+        origin, first = run.origin, run.first
+        assert origin is not None
+        if first == self.marks.get(origin, 1):  # a run that the layer above drops as repeated moves nothing
+            self.marks[origin] = first + run.count
 
     def _hand_up(self, run: Run) -> None:
-        assert run.origin is not None
-        if run.first == self.marks.get(run.origin, 1):  # a run that the layer above drops as repeated moves nothing
-            self.marks[run.origin] = run.next
+        self._mark(run)
         self.above.append(run)
 
     # -- after a long pause

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.layer import Env
+from pygroups.core.layer import Env, PassingLayer
 from pygroups.core.limits import XMIT_RANGES_MAX
 from pygroups.core.run import Loose, Run, Tracked
 from pygroups.core.tables import Tables, under
@@ -52,7 +52,7 @@ class HighestSeq(msgspec.Struct, array_like=True, tag=62):
     next: Seq  # of the sender's own stream: everything below was sent at least a period ago
 
 
-class Nakack(Numbering):
+class Nakack(Numbering, PassingLayer):
     """Numbers the multicasts of this member, and delivers the multicasts of each member in order, once and without
     holes.  As a layer with numbered streams, NAKACK answers HeldQuery, Fetch and Stability."""
 
@@ -93,16 +93,17 @@ class Nakack(Numbering):
 
     # -- receiving
 
-    def up(self, run: Run) -> None:
-        head = run.head
-        if isinstance(head, Data):
-            self.streams.take(head.view, head.stream, head.seq, run)
-        elif isinstance(head, HighestSeq):
+    def rise(self, run: Run) -> Run | None:
+        head = run.heads[-1] if run.heads else None
+        if type(head) is Data:
+            return self.streams.take(head.view, head.stream, head.seq, run)
+        if isinstance(head, HighestSeq):
             self.on_highest_seq(head, run)
         elif isinstance(head, XmitReq):
             self.streams.requested(head.view, head.stream, head.ranges, run)
         else:
-            self.above.append(run)
+            return run
+        return None
 
     def on_highest_seq(self, head: HighestSeq, run: Run) -> None:
         self.streams.announced(head.view, run.src, head.next, run)

@@ -15,7 +15,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Block, Dropped, Event, Excluded, Gone, Hold, Marks, NewView, Release
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import Env, PassingLayer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM
@@ -85,7 +85,7 @@ class Early:
             self.refused[sender] = None
 
 
-class Sequencer(Layer):
+class Sequencer(PassingLayer):
     """One order for all members of a view."""
 
     __slots__ = ("blocked", "early", "forward_table", "in_doubt", "pieces", "queued", "queues", "received", "view")
@@ -93,6 +93,7 @@ class Sequencer(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
     gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
     heads: ClassVar[tuple[type, ...]] = (Forward, Data, Again)
+    events_down: ClassVar[tuple[type[Event], ...] | None] = (Gone,)
 
     tables: ClassVar[Tables] = {
         "forward_table": "window_runs",
@@ -180,38 +181,39 @@ class Sequencer(Layer):
 
     # -- receiving
 
-    def up(self, run: Run) -> None:
-        head = run.head
-        if isinstance(head, Data):
-            if run.origin is None or run.dest is not None:
-                self.env.drop("order without payloads")
-            else:
-                self._deliver(run.pop())
+    def rise(self, run: Run) -> Run | None:
+        head = run.heads[-1] if run.heads else None
+        if type(head) is Data:
+            if run.origin is not None and run.dest is None:
+                return self._ordered(run, run.origin)
+            self.env.drop("order without payloads")
         elif isinstance(head, Forward):
             self._on_forward(head, run)
         elif isinstance(head, Again):
             self.on_again(head, run.src)
         else:
-            self.above.append(run)
+            return run
+        return None
 
-    def _deliver(self, run: Run) -> None:
-        assert run.origin is not None
-        expected = self.received.get(run.origin, 1)
-        if run.first < expected:
+    def _ordered(self, run: Run, origin: Address) -> Run | None:
+        """The run to deliver, which is the next one in the order; None if all members drop it."""
+        first, index = run.first, run.index
+        expected = self.received.get(origin, 1)
+        if first < expected:
             self._drop(run, "ordered twice")  # the last coordinator ordered it already
-            return
-        if run.first > expected:
+            return None
+        if first > expected:
             self._drop(run, "hole in an origin's order")  # behind a refused Forward; all members drop the same
-            return
-        if run.index and run.index != self.pieces.get(run.origin, 0) + 1:
+            return None
+        if index and index != self.pieces.get(origin, 0) + 1:
             self._drop(run, "piece ordered twice")  # because its sender was asked to send again
-            return
-        self.received[run.origin] = run.next
-        if run.index:
-            self.pieces[run.origin] = 0 if run.count else run.index
-        if run.origin == self.env.me:
-            self.forward_table.pop((run.first, run.index), None)
-        self.above.append(run)
+            return None
+        self.received[origin] = first + run.count
+        if index:
+            self.pieces[origin] = 0 if run.count else index
+        if origin == self.env.me:
+            self.forward_table.pop((first, index), None)
+        return run.pop()
 
     def _drop(self, run: Run, reason: str) -> None:
         """All members drop this run, at the same place in the order."""

@@ -293,7 +293,9 @@ class Total(Numbering):
         elif not here or self._hear(head.first):
             stream, seq = self.order, head.id - head.first
             before, asked = stream.next, stream.asked
-            self.streams.take(head.view, self._sequencer(), seq, run)
+            above = self.streams.take(head.view, self._sequencer(), seq, run)
+            if above is not None:
+                self.above.append(above)
             self._came(before)
             if here and stream.next <= seq < asked and not self.ends:
                 self.tell(self._sequencer(), SeqAck(head.view, head.id))

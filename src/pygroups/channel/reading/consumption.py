@@ -59,7 +59,8 @@ class Consumption:
             self._mark(item, self._unicasts, self._had_unicasts)
 
     def _mark(self, item: Delivered, pending: Marks, had: Marks) -> None:
-        origin, mark = item.run.origin, item.run.next
+        run = item.run
+        origin, mark = run.origin, run.first + run.count
         assert origin is not None
         if mark <= had.get(origin, 0):
             return
@@ -74,7 +75,8 @@ class Consumption:
             while unread and unread[0][0] <= mark:
                 self.own_read += unread.popleft()[1]
         is_first = not self._bytes
-        self._bytes += max(len(item.run.body), self.run_min)
+        size = len(run.body)
+        self._bytes += size if size > self.run_min else self.run_min
         if self.senders or self._bytes >= self.quantum:
             self.schedule()
         elif is_first:

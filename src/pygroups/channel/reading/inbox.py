@@ -35,6 +35,7 @@ from .pace import Pace
 
 SLICE_MESSAGES: Final = 512  # iteration checks the clock at least once in so many messages
 BATCH_MESSAGES: Final = 8_192  # the most messages in a batch
+BATCH_BYTES: Final = 512 << 10  # a batch ends with the run that reaches this size: a longer one falls out of the caches
 BATCH_TARGET: Final = 200 * MILLISECOND  # batches shrink if the program blocks the loop longer than this with a batch
 
 
@@ -115,12 +116,13 @@ class Inbox:
 
     def put(self, item: Item) -> None:
         """Queue `item` for the application."""
-        if isinstance(item, Delivered):
-            if self.states.is_coming:
+        if type(item) is Delivered:
+            waits = self.states.is_coming
+            if waits:
                 item = self.overflow.kept(item, self.queue_bytes)
             self.queue_bytes += in_memory(item)
             self.consumption.arrived(item)
-            if self.generous or self.states.is_coming:
+            if self.generous or waits:
                 self._consume_unread(item)
         self.queue.append(item)
         if self.arrival is not None and not self.arrival.done():
@@ -289,18 +291,19 @@ class Inbox:
         if opened is None:
             return None
         item, payloads, at = opened
-        run, room = item.run, pace.allowed - pace.given
+        run, rest, room = item.run, len(payloads) - at, pace.allowed - pace.given
         if self.own_read.waiting and self._is_own(item):  # the next slice then tells that this one was read
             wanted = self.own_read.waiting[0][0] + 1 - run.first
             room = min(room, wanted - at) if wanted > at else room
-        if at or room < len(payloads):
+        if room < rest:
+            self.opened = Opened(item, payloads, at + room)
             payloads = payloads[at : at + room]
-        pace.given += len(payloads)
-        if at + len(payloads) < len(opened.payloads):
-            self.opened = Opened(item, opened.payloads, at + len(payloads))
+            pace.given += room
         else:
             self.opened = None
             self.read.append(item)
+            payloads = payloads[at:] if at else payloads
+            pace.given += rest
         self.giving = iter(payloads)
         positions: Iterator[int | None] = count(item.position + at) if item.position >= 0 else repeat(None)
         origin = run.origin
@@ -309,7 +312,7 @@ class Inbox:
 
     def _open_run(self) -> Opened | None:
         item = self.queue.popleft()
-        assert isinstance(item, Delivered)
+        assert type(item) is Delivered
         self.queue_bytes -= in_memory(item)
         payloads = payloads_of(item.run)
         if payloads is not None:
@@ -322,8 +325,9 @@ class Inbox:
         """The messages of all runs that are queued, up to the first item of another kind."""
         messages: list[Event] = []
         pace.given = 0
-        while pace.given < pace.allowed:
-            if self.opened is None and not (self.queue and isinstance(self.queue[0], Delivered)):
+        rest = self.queue_bytes - BATCH_BYTES
+        while pace.given < pace.allowed and self.queue_bytes > rest:
+            if self.opened is None and not (self.queue and type(self.queue[0]) is Delivered):
                 break
             messages.extend(self._take(pace) or ())
         if not messages:
@@ -366,11 +370,12 @@ class Inbox:
 
     def _applied(self) -> None:
         """The application asks for the next event, so it has applied all earlier ones."""
-        for item in self.read:
+        me, read = self.me, self.read
+        for item in read:
             self.consumption.consume(item)
-            if self._is_own(item):
+            if item.run.origin == me and item.position >= 0:
                 self.own_read.reach(item.run.next)
-        self.read.clear()
+        read.clear()
         if self.opened is not None and self._is_own(self.opened.item):
             self.own_read.reach(self.opened.item.run.first + self.opened.at)
 

@@ -39,7 +39,8 @@ class WaitingLine:
 
     def reach(self, below: int) -> None:
         """All messages below the number `below` have reached the state: wake their senders."""
-        self.below = max(self.below, below)
+        if below > self.below:
+            self.below = below
         while self.waiting and self.waiting[0][0] < below:
             _, arrived = self.waiting.popleft()
             if not arrived.done():

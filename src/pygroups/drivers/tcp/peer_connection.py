@@ -87,8 +87,20 @@ class PeerConnection:
             )
             self.network.happened(Lost(self.peer))
             return
+        sent = 0
+        if self.sock is not None and not self.waiting and len(pieces) <= PIECES_AT_ONCE:
+            try:
+                sent = self.sock.sendmsg(pieces)
+            except (BlockingIOError, InterruptedError):
+                pass
+            except OSError as error:
+                self._lost(error)
+                return
+            if sent == size:
+                return
         self.waiting.extend(pieces)
         self._queued(size)
+        self._taken(sent)
         if self.sock is not None and not self.writing:
             self._flush()
 

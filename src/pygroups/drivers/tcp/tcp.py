@@ -127,13 +127,16 @@ class TcpNetwork(Network):
         """Write each frame to each of its receivers.  All frames of a turn for one receiver go together."""
         batches: dict[Address, tuple[list[bytes], int]] = {}
         for dests, bodies in frames:
-            pieces = [piece for body in bodies for piece in (LENGTH.pack(len(body)), body)]
-            size = sum([len(piece) for piece in pieces])
+            pieces: list[bytes] = []
+            size = 0
+            for body in bodies:
+                pieces += (LENGTH.pack(len(body)), body)
+                size += LENGTH.size + len(body)
             for dest in dests:
                 batch, so_far = batches.get(dest, ([], 0))
                 batches[dest] = (batch + pieces if batch else pieces, so_far + size)
-        for dest, (pieces, size) in batches.items():
-            self._connection(dest).write(pieces, size)
+        for dest, (batch, size) in batches.items():
+            self._connection(dest).write(batch, size)
 
     def learn(self, contacts: Mapping[Address, str], source: Source) -> None:
         """Store contacts from `source`.  The contacts of the view name its members."""

@@ -16,7 +16,7 @@ import msgspec
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Disconnect, Ended, Probe
 from pygroups.core.events import Event, Gone, NewView
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, PassingLayer
 from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.services import MERGING
@@ -42,7 +42,7 @@ class Doubt(msgspec.Struct):
     probe_at: int = NEVER  # when to connect again, if no frame arrives until then
 
 
-class Failure(Layer):
+class Failure(PassingLayer):
     """Reports members that become silent, that are heard again, and that are proven to have ended.  FAILURE excludes no
     member."""
 
@@ -93,19 +93,20 @@ class Failure(Layer):
 
     # -- runs
 
-    def up(self, run: Run) -> None:
-        src, frame = run.src, run.frame
-        if src in self.heard and (frame < 0 or frame > self.frames.get(src, -1)):
+    def rise(self, run: Run) -> Run | None:
+        src, frame, heard = run.src, run.frame, self.heard
+        if src in heard and (frame < 0 or frame > self.frames.get(src, -1)):
             self.frames[src] = frame
-            self.heard[src] = max(self.heard[src], self.env.now)
+            if self.env.now > heard[src]:
+                heard[src] = self.env.now
             if self.silent:
                 self._hear(src)
-        head = run.head
-        if isinstance(head, Heartbeat):
-            if head.view != self.view or src not in self.heard:
-                self.above.append(HeartbeatOf(src, head.view))
-        else:
-            self.above.append(run)
+        head = run.heads[-1] if run.heads else None
+        if type(head) is not Heartbeat:
+            return run
+        if head.view != self.view or src not in heard:
+            self.above.append(HeartbeatOf(src, head.view))
+        return None
 
     def _hear(self, peer: Address) -> None:
         if peer not in self.silent:

@@ -115,6 +115,10 @@ class FlowControl(Layer):
     gives: ClassVar[frozenset[str]] = frozenset({"BOUNDED"})
     heads: ClassVar[tuple[type, ...]] = (ReadReq, Read)
     own_heads_only: ClassVar[bool] = True
+    events_down: ClassVar[tuple[type[Event], ...] | None] = (
+        Consumed,
+        Undelivered,
+    )
 
     tables: ClassVar[Tables] = {
         "asked": "peers",

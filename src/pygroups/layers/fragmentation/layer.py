@@ -22,7 +22,7 @@ from pygroups.core.events import (
     NewView,
     Undelivered,
 )
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, PassingLayer
 from pygroups.core.limits import ENTRY_BYTES
 from pygroups.core.run import Run, pack
 from pygroups.core.services import MEMBERSHIP
@@ -32,7 +32,7 @@ from .pieces import Confirmations, GivenUp, Outgoing, PiecesAsk, PiecesHere, Pie
 from .pieces_in import Collecting
 
 
-class Fragmentation(Layer):
+class Fragmentation(PassingLayer):
     """Splits large payloads into pieces, and joins the pieces at the receiver."""
 
     __slots__ = (
@@ -54,6 +54,7 @@ class Fragmentation(Layer):
     needs_in_group: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "BLOCK_AT_VIEW"})
     gives: ClassVar[frozenset[str]] = frozenset({"ANY_SIZE"})
     heads: ClassVar[tuple[type, ...]] = (PiecesHere, GivenUp, PiecesMissed, PiecesAsk)
+    events_down: ClassVar[tuple[type[Event], ...] | None] = (Leave,)
 
     tables: ClassVar[Tables] = {
         "freed": "members",
@@ -158,13 +159,12 @@ class Fragmentation(Layer):
 
     # -- receiving
 
-    def up(self, run: Run) -> None:
+    def rise(self, run: Run) -> Run | None:
         if not run.heads:  # payloads
-            if run.index:
-                self._collect(run)
-            else:
-                self.above.append(run)
-            return
+            if not run.index:
+                return run
+            self._collect(run)
+            return None
         head = run.head
         if isinstance(head, PiecesHere):
             self.on_pieces_here(head, run.src)
@@ -175,7 +175,8 @@ class Fragmentation(Layer):
         elif isinstance(head, PiecesAsk):
             self.collecting.on_pieces_ask(head, run.src)
         else:
-            self.above.append(run)
+            return run
+        return None
 
     def _collect(self, run: Run) -> None:
         body = self.collecting.collect(run)

@@ -34,7 +34,7 @@ from pygroups.core.events import (
     StableWanted,
     Stop,
 )
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, PassingLayer
 from pygroups.core.limits import MEMBERS_MAX, STABLE_COMBINE, STABLE_QUIET
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM, waits_for_all
@@ -46,7 +46,7 @@ from .vote_clock import RESUMED, SEEN, Reason, VoteClock
 from .votes import Origin, StabilityMsg, Vote, Votes, Wanted, vectors
 
 
-class Stable(Layer):
+class Stable(PassingLayer):
     """A member's counts and votes; at the coordinator also the combination of all votes; at every member the use of the
     result.  `suspend` and `resume` are those of design note 002; no profile with a flush uses them."""
 
@@ -57,6 +57,7 @@ class Stable(Layer):
         "combined_at",
         "delivered",
         "early",
+        "holds_back",
         "hurry",
         "last",
         "members",
@@ -107,6 +108,7 @@ class Stable(Layer):
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
+        self.holds_back = UNIFORM in env.services  # a layer above hands runs up later
         self.run_min = env.config.run_bytes_min
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)
         self.runs_due = env.config.stable_runs * (1 if waits_for_all(env.services) else 4)
@@ -138,15 +140,14 @@ class Stable(Layer):
 
     # -- runs and events that pass
 
-    def up(self, run: Run) -> None:
+    def rise(self, run: Run) -> Run | None:
         if run.stream is not None:
-            if UNIFORM in self.env.services:
+            if self.holds_back:
                 self._keep(run, run.stream)
                 self._first_news()  # its number: the announcements of its end may all have been lost
             else:
                 self._count(run, run.stream)
-            self.above.append(run)
-            return
+            return run
         head = run.head
         if isinstance(head, Vote):
             self.on_vote(head, run.src)
@@ -155,12 +156,13 @@ class Stable(Layer):
         elif isinstance(head, Wanted):
             self.on_wanted(head, run.src)
         else:
-            self.above.append(run)
+            return run
+        return None
 
     def down_event(self, event: Event) -> None:
         if isinstance(event, Consumed):
             for member, mark in event.marks.items():
-                origin = self._origin(member)
+                origin = self.origins.get(member) or self._origin(member)
                 if origin.consume(mark):
                     self._news(origin)
             return
@@ -199,7 +201,8 @@ class Stable(Layer):
         origin = self.origins.get(run.origin)
         if origin is None:
             origin = self._origin(run.origin)
-        origin.deliver(run.first, run.count, max(len(run.body), self.run_min))
+        size = len(run.body)
+        origin.deliver(run.first, run.count, size if size > self.run_min else self.run_min)
         self.delivered[stream] = run.seq + 1
         if (
             not self.clock.news

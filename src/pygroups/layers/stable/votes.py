@@ -120,8 +120,10 @@ class Origin:
         UNIFORM may release a message in the turn in which the view ends.  It counts with the next view, and the
         application may have consumed it before.
         """
-        self.read = max(self.read, mark)
-        mark = min(mark, self.next)
+        if mark > self.read:
+            self.read = mark
+        if mark > self.next:
+            mark = self.next
         if self.gaps:
             mark = self._over_gaps(mark)
         if mark <= self.consumed:

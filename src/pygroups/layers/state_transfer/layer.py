@@ -13,7 +13,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Event, Excluded, Gap, Marks, Missing, NewView
-from pygroups.core.layer import NEVER, Env, Layer
+from pygroups.core.layer import NEVER, Env, PassingLayer
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.standing import ANEW, Standing, WaitsForState, has_state
@@ -35,7 +35,7 @@ from .heads import StateAck, StateBegin, StateData, StateDone, StateRefused
 from .providers import Providers, after_merge, providers
 
 
-class StateTransfer(Layer):
+class StateTransfer(PassingLayer):
     """The provider's side and the joiner's side."""
 
     __slots__ = (
@@ -60,6 +60,10 @@ class StateTransfer(Layer):
     needs: ClassVar[frozenset[str]] = frozenset({"VIRTUAL_SYNCHRONY", "FIFO_UNICAST"})
     gives: ClassVar[frozenset[str]] = frozenset({"STATE_AT_VIEW"})
     heads: ClassVar[tuple[type, ...]] = (StateData, StateAck, StateDone, StateBegin, StateRefused)
+    events_down: ClassVar[tuple[type[Event], ...] | None] = (
+        StateChunk,
+        StateFailed,
+    )
 
     tables: ClassVar[Tables] = {
         "begun": "members_max",
@@ -104,12 +108,11 @@ class StateTransfer(Layer):
 
     # -- runs
 
-    def up(self, run: Run) -> None:
+    def rise(self, run: Run) -> Run | None:
         if run.stream is not None:
             assert run.origin is not None
-            self.marks[run.origin] = run.next
-            self.above.append(run)
-            return
+            self.marks[run.origin] = run.first + run.count
+            return run
         head = run.head
         if isinstance(head, StateData):
             self._on_state_data(run, head)
@@ -123,7 +126,8 @@ class StateTransfer(Layer):
         elif isinstance(head, StateRefused):
             self._on_refused(run.src, head)
         else:
-            self.above.append(run)
+            return run
+        return None
 
     # -- the provider
 

@@ -93,18 +93,24 @@ class ViewStreams:
         own.append(run)
         self.layer.above.append(run.placed(me, seq))
 
-    def take(self, view: ViewId, name: Address, seq: int, run: Run) -> None:
-        """Number `seq` of the stream `name` came, from the member that multicast it or from any other."""
-        stream = self._find_of_member(view, name, run)
-        if stream is None:
-            return
+    def take(self, view: ViewId, name: Address, seq: int, run: Run) -> Run | None:
+        """Number `seq` of the stream `name` came, from the member that multicast it or from any other.  Returns the run
+        to hand up behind those in `above`, if the run is the next one."""
+        stream = self.by_name.get(name)
+        if stream is None or view != self.view or run.src not in self.holes.members:
+            stream = self._find_of_member(view, name, run)  # of another view, or of no member
+            if stream is None:
+                return None
         if run.dest is not None:  # sent again, by any holder: from here on it is as its first sender multicast it
             run = run.readdressed(name, None)
         if seq == stream.next == stream.seen and seq < stream.limit:
             stream.append(run)
-            self._hand_up(name, seq, run)
-        else:
-            self._take_other(name, stream, seq, run)
+            if run.origin is not None:
+                return run.placed(name, seq)
+            self._without_payload()
+            return None
+        self._take_other(name, stream, seq, run)
+        return None
 
     def _take_other(self, name: Address, stream: Stream, seq: int, run: Run) -> None:
         """A run that is not simply the next one: it came twice, too late or early."""
@@ -156,17 +162,18 @@ class ViewStreams:
         fits = self.future_bytes + len(run.body) <= config.future_bytes
         return fits and len(self.future) < config.future_runs_max
 
-    def _hand_up(self, name: Address, seq: int, run: Run) -> None:
-        if run.origin is not None:
-            self.layer.above.append(run.placed(name, seq))
-        else:
-            self.layer.env.count("runs without payload")  # numbered, and nothing for the layers above
+    def _without_payload(self) -> None:
+        """A numbered run has nothing for the layers above."""
+        self.layer.env.count("runs without payload")
 
     def _advance(self, name: Address, stream: Stream) -> None:
         """Hand up the runs that are in order now, and request the missing runs."""
         first = stream.next
         for seq, run in enumerate(stream.take(stream.limit), first):
-            self._hand_up(name, seq, run)
+            if run.origin is not None:
+                self.layer.above.append(run.placed(name, seq))
+            else:
+                self._without_payload()
         if stream.next > first:
             stream.progressed = True
             stream.anew(self.layer.env.config.nakack_period)

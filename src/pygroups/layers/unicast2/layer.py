@@ -13,7 +13,7 @@ from typing import ClassVar
 from pygroups.core.address import Address
 from pygroups.core.driver_events import Lost
 from pygroups.core.events import Event, Forget, Gone, Leave, NewView
-from pygroups.core.layer import Env, Layer
+from pygroups.core.layer import Env, PassingLayer
 from pygroups.core.merge_events import SignOfLife
 from pygroups.core.run import Loose, Run
 from pygroups.core.services import MEMBERSHIP
@@ -27,7 +27,7 @@ from .receiving import Receiving
 from .sending import Sending
 
 
-class Unicast2(Layer):
+class Unicast2(PassingLayer):
     """Once and in order for each connection.  Only a higher connection id replaces a connection."""
 
     __slots__ = ("alone", "peers", "receiving", "sending")
@@ -60,11 +60,14 @@ class Unicast2(Layer):
         else:
             self.sending.send(dest, run)
 
-    def up(self, run: Run) -> None:
+    def rise(self, run: Run) -> Run | None:
+        if run.dest is None or isinstance(run.head, Loose):
+            return run  # no multicast is for this layer, even with a head of this layer
+        self._take(run)
+        return None
+
+    def _take(self, run: Run) -> None:
         head = run.head
-        if run.dest is None or isinstance(head, Loose):
-            self.above.append(run)  # no multicast is for this layer, even with a head of this layer
-            return
         if isinstance(head, Data):
             self.receiving.on_data(head, run)
         elif isinstance(head, Ack):
