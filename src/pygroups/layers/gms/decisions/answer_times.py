@@ -17,6 +17,8 @@ class AnswerTimes:
     """The time that each member took to answer.  The leader waits longer for a member that was slow the last time.
 
     Each Ready that arrives is answered once, and in the order sent: the first answer belongs to the first question.
+    Questions to a process outside the view are lost with a connection that UNICAST2 gives up, so one that is older than
+    a connection gets is forgotten as soon as there is another.
     """
 
     tables: ClassVar[Tables] = {
@@ -25,14 +27,16 @@ class AnswerTimes:
         "took": "members_max",
     }
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, longest: int, lost_after: int) -> None:
         self.longest = longest  # limit of `patience`, in microseconds
+        self.lost_after = lost_after  # microseconds
         self.asked: dict[Address, list[int]] = {}  # when each Ready was sent that is not answered yet
         self.took: dict[Address, int] = {}
 
     def ask(self, member: Address, now: int) -> None:
         """A Ready is sent to `member`."""
-        self.asked[member] = [*self.asked.get(member, []), now][-ASKED_MAX:]
+        earlier = [at for at in self.asked.get(member, []) if at == UNKNOWN or now - at <= self.lost_after]
+        self.asked[member] = [*earlier, now][-ASKED_MAX:]
 
     def answered(self, member: Address, now: int) -> None:
         """`member` answered."""

@@ -49,7 +49,7 @@ class Leading:
         self.other_views = other_views
         self.accusing = accusing
         self.env = membership.env
-        self.times = AnswerTimes(PATIENCE_MAX)
+        self.times = AnswerTimes(PATIENCE_MAX, self.env.config.connection_age)
         self.confirming = Confirming(membership, self.times)
         self.admission = Admission(membership, self.times)
         self.regaining = Regaining(membership, self.admission)
