@@ -147,15 +147,17 @@ def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
     members = [member for member in world.running.values() if member.view is not None]
     formers = [member.env.former for member in world.running.values() if member.view is None]
     former = {life.address: life.view for life in formers if life is not None and life.view is not None}
-    here = [*[member.address for member in members], *former]
+    gone = chains[0].vouched_ones if chains else {}  # a process that answers for one of these does not count
+    here = [one for one in (*[member.address for member in members], *former) if one not in gone]
     held = {member.view.id for member in members if member.view is not None}
     held |= {view.id for view in former.values() if view is not None}
     if members and chains:
         lasts = [chains[0].last_of(member.view.id, held) for member in members if member.view is not None]
-        lost = not any(is_majority(last, here) for last in lasts)
+        lost = not any(is_majority(last, here, gone) for last in lasts)
         # A view that only a former incarnation accepted waits for all that may hold its runs.
         accepted = [life.view for life in formers if life is not None and life.view is not None and life.accepted]
-        lost = lost or any(one not in here for view in accepted if view.id in held for one in view.members)
+        needed = [one for view in accepted if view.id in held for one in view.members if one not in gone]
+        lost = lost or any(one not in here for one in needed)
     else:
         ended = [one for life in formers if life is not None for one in life.ended]
         lost = any(one not in ended for view in former.values() if view is not None for one in view.members)
