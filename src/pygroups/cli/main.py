@@ -115,10 +115,10 @@ reason.""",
 what the journals have now, and no more; a later call goes on there:
   pygroups stream journal/ --out found/ --once""",
         """\
-The folder of --out gets three Parquet tables: violations, verdicts and measures (by minute). Nine promises are \
-judged: some when a record is read, the others when a view has closed. All others are left to pygroups audit, and \
-the table of verdicts says so. A journal that is still open accuses nobody. Ctrl-C ends the command; after that, or \
-after a kill, the same command goes on.
+The folder of --out gets three Parquet tables: violations, verdicts, measures by the minute. Nine promises are judged: \
+some when a record is read, the others when a view has closed. All others are left to pygroups audit, and the table of \
+verdicts says so. A journal that is still open accuses nobody. Ctrl-C ends the command; after that, or after a kill, \
+the same command goes on.
 
 Exit code 0: no promise was broken. Exit code 1: a promise was broken. Exit code 2: the call was wrong, the folder has \
 another stream, or Spark cannot run.""",

@@ -63,7 +63,7 @@ def delivered_in(table: Path) -> pa.Table:
 
 
 def prune(table: Table, known: Known, kept: Kept, out: Path, marks: dict[int, int]) -> str:
-    """Write what is kept of `table` as a new table `out`, and raise `marks`.  Returns the commit of the new table."""
+    """Write what is kept of `table` as a new table `out`, and bring `marks` up to date.  Returns the new commit."""
     commit = max([*table.commits, "0"])
     out.mkdir(parents=True)
     (out / layout.TABLE_FILE).write_bytes((table.path / layout.TABLE_FILE).read_bytes())
@@ -87,6 +87,8 @@ def prune(table: Table, known: Known, kept: Kept, out: Path, marks: dict[int, in
     write_rows(passed.table(), out / _FILE)
     write_rows(pa.Table.from_pylist(list(_carried(table, kept)), CARRIED), out / "carried" / f"{commit}-0.parquet")
     write_rows(_manifest(known, kept, commit, files, rows), out / "manifest" / f"{commit}.parquet")
+    for sender in marks.keys() - kept.lives:
+        del marks[sender]
     return commit
 
 
