@@ -30,13 +30,17 @@ class Streaming:
         self.spark, self.out, self.told = spark, out, list[Told]()
         self.source = JournalsStream(request_of({"path": str(journal), "table": "ranges", **options}), RANGES)
         self.offsets = [self.source.initialOffset()]
-        self.stream = self.restarted()
+        self.stream = self._opened()
 
-    def restarted(self) -> Stream:
+    def _opened(self) -> Stream:
+        stream = Stream(self.spark, self.out, self.out / "checkpoint", self.told.append, small=True)
+        stream.claim()
+        return stream
+
+    def restarted(self) -> None:
         """A new process takes the stream over."""
-        self.stream = Stream(self.spark, self.out, self.out / "checkpoint", self.told.append, small=True)
-        self.stream.claim()
-        return self.stream
+        self.stream.close()
+        self.stream = self._opened()
 
     def go_on(self) -> None:
         """One batch with all that is new, if anything is."""

@@ -85,6 +85,9 @@ def test_an_output_belongs_to_its_checkpoint(tmp_path: Path) -> None:
     out, state = tmp_path / "out", State(tmp_path / "out")
     stream = query.Stream(None, out, out / "checkpoint", print, small=True)  # type: ignore[arg-type]
     stream.claim()
+    with pytest.raises(NotThisStream, match="another stream writes to"):
+        query.Stream(None, out, out / "checkpoint", print, small=True).claim()  # type: ignore[arg-type]
+    stream.close()
     state.end(query.Progress(batch=3, checkpoint="abc", table="none"))
     with pytest.raises(NotThisStream, match="whose checkpoint is not"):
         stream.claim()

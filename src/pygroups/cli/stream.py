@@ -70,14 +70,15 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
         small = sum(segment.size for segment in find_segments([journal])) <= SMALL_BYTES
         say("starting Spark ...")
         session = make_session(master=cluster.master, small=small)
+        running = Stream(session, out, checkpoint, _tell, small=small)
         try:
-            running = Stream(session, out, checkpoint, _tell, small=small)
             running.claim()
             while not _ended(running.start(journal, once=once), running, out, journal):
                 pass
         finally:
             say("")
             session.stop()
+            running.close()
     except (NotAJournal, NotATable, NotTheSame, NotThisStream, NamesCollide, NoSpark) as error:
         raise UsageError(str(error)) from error
     except OSError as error:

@@ -84,8 +84,12 @@ class Stream:
             raise NotThisStream(
                 f"{self.checkpoint} belongs to a stream with another output: give --out as it was, or a new checkpoint"
             )
-        self._state.folder.mkdir(parents=True, exist_ok=True)
+        self._state.lock()
         outputs.prepare_tables(self.out)
+
+    def close(self) -> None:
+        """Let another stream write to the output."""
+        self._state.unlock()
 
     def batch(self, ranges: "DataFrame", number: int) -> None:
         """Judge the ranges of one batch, rows of the table `ranges`; Spark calls it.  An error stays in `error`."""

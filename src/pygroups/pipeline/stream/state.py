@@ -4,6 +4,7 @@
 needed and the last commit in it: whatever a killed batch left beside them is removed.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -75,6 +76,26 @@ class State:
 
     def __init__(self, out: Path) -> None:
         self.folder = out / "state"
+        self._lock: int | None = None
+
+    def lock(self) -> None:
+        """Keep other streams out.  Raises NotThisStream if one is there; the end of a process, by a kill too, ends
+        it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.unlock()
+            raise NotThisStream(
+                f"another stream writes to {self.folder.parent}: end it, or give --out another folder"
+            ) from error
+
+    def unlock(self) -> None:
+        """Let other streams in."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     @property
     def scratch(self) -> Path:
