@@ -88,7 +88,7 @@ def test_an_output_belongs_to_its_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(NotThisStream, match="another stream writes to"):
         query.Stream(None, out, out / "checkpoint", print, small=True).claim()  # type: ignore[arg-type]
     stream.close()
-    state.end(query.Progress(batch=3, checkpoint="abc", table="none"))
+    state.end(query.Progress(batch=3, checkpoint="abc"))
     with pytest.raises(NotThisStream, match="whose checkpoint is not"):
         stream.claim()
     other = query.Stream(None, tmp_path / "new", tmp_path / "metadata-of-another", print, small=True)  # type: ignore[arg-type]

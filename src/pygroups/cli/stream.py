@@ -73,7 +73,7 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
         running = Stream(session, out, checkpoint, _tell, small=small)
         try:
             running.claim()
-            while not _ended(running.start(journal, once=once), running, out, journal):
+            while not _ended(running.start(journal, once=once), running, journal):
                 pass
         finally:
             say("")
@@ -88,16 +88,14 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
     return _report(State(out).progress(), out)
 
 
-def _ended(query: StreamingQuery, running: Stream, out: Path, journal: Path) -> bool:
+def _ended(query: StreamingQuery, running: Stream, journal: Path) -> bool:
     """Wait until the query ends, by itself or by Ctrl-C.  False if it has to be started again."""
     from pyspark.errors import StreamingQueryException
-
-    from pygroups.pipeline.stream.query import behind
 
     try:
         while not query.awaitTermination(_EVERY_S):
             if sys.stderr.isatty():
-                say(f"{behind(out, journal):,} bytes behind the journals")
+                say(f"{running.behind(journal):,} bytes behind the journals")
     except KeyboardInterrupt:
         query.stop()
     except StreamingQueryException as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pygroups.journal.reader import Segment, find_segments
+from pygroups.journal.reader import NotAJournal, Segment, find_segments
 from pygroups.journal.schema import services_of_v1
 from pygroups.pipeline.ingest import Table, ingest_segments
 from pygroups.pipeline.ingest.known import known_to
@@ -61,6 +61,7 @@ class Stream:
         self._state = State(out)
         self._tell = tell
         self._small = small
+        self._read: dict[str, int] = {}  # by file, the bytes that were judged
 
     def start(self, journal: Path, *, once: bool) -> "StreamingQuery":
         """Begin the query, or go on after an end.  Raises NotAJournal without a journal."""
@@ -70,6 +71,13 @@ class Stream:
         query = ranges.load(str(journal)).writeStream.foreachBatch(self.batch)
         query = query.option("checkpointLocation", str(self.checkpoint)).queryName(f"pygroups stream {journal}")
         return (query.trigger(availableNow=True) if once else query.trigger(processingTime=EVERY)).start()
+
+    def behind(self, journal: Path) -> int:
+        """The bytes of the journals that no batch has judged yet."""
+        try:
+            return sum(max(0, one.size - self._read.get(one.path, 0)) for one in find_segments([journal]))
+        except (OSError, NotAJournal):  # their members remove them just now
+            return 0
 
     def claim(self) -> None:
         """Make the output folder, or compare it with the checkpoint.  Raises NotThisStream for another stream's."""
@@ -85,6 +93,9 @@ class Stream:
                 f"{self.checkpoint} belongs to a stream with another output: give --out as it was, or a new checkpoint"
             )
         self._state.lock()
+        if progress.table:
+            for state in known_to(Table(self._state.folder / progress.table)).values():
+                self._read.update((one.file, one.end) for one in state.segments.values())
         outputs.prepare_tables(self.out)
 
     def close(self) -> None:
@@ -105,7 +116,8 @@ class Stream:
             return  # its end was noted, and Spark was killed before it noted the end too
         folder = self._state.begin(progress)
         outputs.remove_batches(self.out, number)
-        done = ingest_segments([_segment(row) for row in ranges.collect()], folder)
+        segments = [_segment(row) for row in ranges.collect()]
+        done = ingest_segments(segments, folder)
         table = Table(folder)
         progress.batch, progress.table, progress.checkpoint = number, folder.name, _id_of(self.checkpoint) or ""
         progress.records += done.rows
@@ -116,6 +128,7 @@ class Stream:
             told = self._new(table, done.commit, progress)
         outputs.write_verdicts(self.out, progress, JUDGED)
         self._state.end(progress)
+        self._read.update((segment.path, segment.size) for segment in segments)
         self._tell(Told(progress, done.rows, told))
 
     def _new(self, table: Table, commit: str, progress: Progress) -> list[dict[str, Any]]:
@@ -210,13 +223,3 @@ def _id_of(checkpoint: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return str(told.get("id"))
-
-
-def behind(out: Path, journal: Path) -> int:
-    """The bytes of the journals that no batch has judged yet."""
-    progress = State(out).progress()
-    read: dict[str, int] = {}
-    if progress.table:
-        for state in known_to(Table(State(out).folder / progress.table)).values():
-            read.update((one.file, one.end) for one in state.segments.values())
-    return sum(max(0, one.size - read.get(one.path, 0)) for one in find_segments([journal]))
