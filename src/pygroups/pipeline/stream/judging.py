@@ -61,7 +61,9 @@ def judge(session: SparkSession, batch: Batch, store: Callable[[str], Store]) ->
     """Judge a batch; `store` makes a place for tables under a name."""
     early = store("early")
     recorded = open_table(session, batch.table, small=early.small)
-    recorded = replace(recorded, kinds=recorded.kinds - {"purge"})  # no rule of a stream asks for votes
+    multicasts = replace(recorded.history, runs=recorded.history.runs.where("kind <= 1"))
+    kinds = recorded.kinds - {"purge"}  # no rule of a stream asks for votes
+    recorded = replace(recorded, history=multicasts, kinds=kinds)
     found = Found({}, None)
     _early(session, recorded, batch, early, found)
     if batch.closing:
@@ -70,7 +72,7 @@ def judge(session: SparkSession, batch: Batch, store: Callable[[str], Store]) ->
 
 
 def _early(session: SparkSession, recorded: Recorded, batch: Batch, store: Store, found: Found) -> None:
-    new = recorded.gathered(rows_in(session, batch.table, "runs", batch.files, RUNS))
+    new = recorded.gathered(rows_in(session, batch.table, "runs", batch.files, RUNS).where("kind <= 1"))
     rules = _rules(recorded, AS_THEY_COME)
     fresh = replace(recorded, history=replace(recorded.history, runs=new))
     tables = prepare(fresh, rules, store)

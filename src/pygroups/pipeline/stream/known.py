@@ -20,7 +20,8 @@ from pygroups.pipeline.recorded import ENDS_A_LIFE
 from pygroups.pipeline.stream.views import Installed, Member, closed_views
 
 _COLUMNS: Final = ["life", "index", "kind", "view", "view_number", "reason", "members"]
-_PROOFS: Final = ("stop", "quiet")
+PROOFS: Final = ("stop", "quiet")
+"""The kinds of record that prove the end of a journal."""
 
 Row = dict[str, Any]
 
@@ -56,7 +57,7 @@ class Known:
     def _member(self, key: int, going_on: bool, unread: Callable[[int], bool]) -> Member:
         life = self.lives[key]
         name = life["group"], life["address"]
-        proven = not life["kinds"].isdisjoint(_PROOFS) or name in self.crashed
+        proven = not life["kinds"].isdisjoint(PROOFS) or name in self.crashed
         more = not going_on and not proven and unread(key)
         return Member(*name, life["whole"], life["last_us"] or 0, proven, going_on, more)
 

@@ -19,7 +19,7 @@ from pygroups.pipeline.ingest.known import CARRIED, known_to
 from pygroups.pipeline.ingest.layout import DELIVER, EVENTS, MANIFEST, NAMES, RUNS, SEND
 from pygroups.pipeline.ingest.sink import Sink, escaped
 from pygroups.pipeline.ingest.table import read_rows, write_rows
-from pygroups.pipeline.stream.known import Known, Row, successors
+from pygroups.pipeline.stream.known import PROOFS, Known, Row, successors
 
 DELIVERED: Final = pa.schema([*RUNS, ("group", pa.string())])
 """Deliveries of earlier views, overlapping and adjacent ones as one row: without a view, an index or a position."""
@@ -43,13 +43,14 @@ def kept_of(known: Known, closed: Collection[int]) -> Kept:
     views = {
         view for view in known.views if view not in closed or any(one not in closed for one in following.get(view, ()))
     }
+    named = {(known.views[view].group, name) for view in views for name in known.views[view].members}
     lives = set()
     before = set()
     for key, life in known.lives.items():
         order = known.order.get(key, [])
         here = [index for index, view in order if view in views]
-        named = any((life["address"] in known.views[view].members) for view in views)
-        if here or named or not order:
+        begins = not order and life["kinds"].isdisjoint(PROOFS)
+        if here or begins or (life["group"], life["address"]) in named:
             lives.add(key)
             last = [(key, index) for index, _ in order if not here or index < here[0]]
             before.update(last[-1:])
