@@ -69,9 +69,10 @@ def test_a_config_does_not_change() -> None:
 
 def test_only_what_must_agree_is_in_the_fingerprint() -> None:
     base = Config().fingerprint()
-    numbers = [name for name in FIELDS if name not in FLAGS]
+    numbers = [name for name in FIELDS if name not in (*FLAGS, "run_growth")]
     differing = {name for name in numbers if Config(**{name: getattr(Config(), name) - 1}).fingerprint() != base}
     assert differing == {"run_bytes", "payload_max", "window", "heartbeat_all", "heartbeat_neighbors"}
+    assert Config(run_bytes=1_000, run_growth=2).fingerprint() == Config(run_bytes=1_000).fingerprint()
 
 
 def test_limits_of_the_wire_hold_what_they_have_to() -> None:

@@ -16,7 +16,7 @@ from pygroups.core.address import Address
 from pygroups.core.limits import SECOND, Config
 from pygroups.core.run import Run, pack
 from pygroups.core.view import ViewId
-from pygroups.drivers.transports import Transport
+from pygroups.drivers.transports import PARTS, Transport
 from pygroups.drivers.udp.datagrams import (
     DATAGRAM_LEAST,
     PART,
@@ -32,6 +32,7 @@ from pygroups.drivers.udp.datagrams import (
     sender_of,
     split,
 )
+from pygroups.drivers.udp.sockets import SEGMENTS_BYTES, SEGMENTS_MAX, together
 from pygroups.layers.nakack import Data as Nakack
 from pygroups.layers.sequencer import Data as Ordered
 from pygroups.layers.sequencer import Forward
@@ -171,21 +172,23 @@ def test_a_frame_names_its_sender() -> None:
 
 
 @pytest.mark.parametrize("profile", ["total", "fifo"])
-def test_a_full_run_fits_one_datagram(profile: str) -> None:
-    """With names of ten letters; a multicast, a Forward, and a message to one member."""
-    config = Transport("udp").limits(Config())
+@pytest.mark.parametrize("parts", [1, PARTS])
+def test_a_full_run_fits_its_datagrams(profile: str, parts: int) -> None:
+    """With names of ten letters; a multicast, a Forward, and a message to one member.  Where the network loses many
+    runs, a run has one datagram."""
+    config = Transport("udp").limits(Config(), parts)
+    size = config.run_bytes if parts > 1 else config.run_bytes_lossy
     me, other = (Address(name * 10, f"{number:016x}") for number, name in enumerate("AB", 1))
     view, late = ViewId(1 << 20, me), 1 << 30
     heads: list[tuple[object, ...]] = [(Nakack(view, me, late),), (Unicast(late, 1, late, late, True),)]
     if profile == "total":
         heads = [(Ordered(), *heads[0]), (Forward(view), *heads[1])]
-    body = pack([bytes(config.run_bytes)])
+    body = pack([bytes(size)])
     codec = Codec("orders", [Nakack, Unicast, Ordered, Forward], Transport("udp").frame_bytes(config))
     for dest in (None, other):
         runs = [Run(me, dest, stack, me, late, 0, 1, body) for stack in heads]
         for each in codec.encode(me, dest, runs):
-            assert len(each) <= config.datagram
-            assert split(each, config.datagram) == [each]
+            assert len(split(each, config.datagram)) == parts
 
 
 class Counted(dict[FrameId, Unfinished]):
@@ -216,3 +219,14 @@ def test_a_part_costs_the_same_however_many_frames_are_unfinished() -> None:
         joined.joiner.add(memoryview(part), 0)
     assert len(frames) == len(joined.joiner.senders) == 2_000
     assert frames.passed <= 4 * 2_000
+
+
+def test_what_the_kernel_takes_together() -> None:
+    """Datagrams of one size, and then one that is smaller; each frame by itself."""
+    one, other = [bytes(1_400)] * 7 + [bytes(900)], [bytes(1_400)] * 2 + [bytes(10)]
+    assert together(one + other, 0) == 8
+    assert together(one + other, 8) == 3
+    assert together([bytes(10), bytes(1_400)], 0) == 1
+    assert together([bytes(1_400)] * 100, 0) == SEGMENTS_BYTES // 1_400
+    assert together([bytes(600)] * 100, 36) == SEGMENTS_MAX
+    assert together([bytes(65_000)] * 3, 1) == 1

@@ -130,9 +130,7 @@ def test_a_turn_goes_to_the_journal_then_to_the_network_then_to_the_application(
         assert world.diary == [
             ("journal", ["send", "deliver"]),
             ("network", ["B"]),
-            ("application", ["Delivered"]),
-            "turned",
-            ("application", ["Reached"]),
+            ("application", ["Delivered", "Reached"]),
             "turned",
         ]
 
@@ -279,9 +277,7 @@ def test_a_lost_journal_is_told_and_the_member_goes_on() -> None:
         assert world.diary == [
             ("journal lost", "the disk is full"),
             ("network", ["B"]),
-            ("application", ["Delivered"]),
-            "turned",
-            ("application", ["Reached"]),
+            ("application", ["Delivered", "Reached"]),
             "turned",
         ]
         assert world.stack.env.counters["journal outages"] == 1

@@ -25,7 +25,7 @@ def memory(config: Config, members: int, *, gossips: bool = False) -> dict[str, 
     keep are counted for each of them, although these layers share the bytes.  With `gossips` the members keep messages
     for others, within limits of bytes.
     """
-    window = config.window + config.run_bytes + WINDOW_RUNS * RUN_COST
+    window = config.window + config.run_bytes * config.run_growth + WINDOW_RUNS * RUN_COST
     everybody = members * window
     later = config.future_bytes + config.future_runs_max * RUN_COST
     large = config.payload_max if config.payload_max > config.run_bytes else 0

@@ -32,7 +32,7 @@ from pygroups.drivers.contacts import checked_advertise, checked_bind
 from pygroups.drivers.discovery.options import DiscoverySources, absolute, parse_discovery
 from pygroups.drivers.hello import NO_GROUP
 from pygroups.drivers.secret_file import SecretFile
-from pygroups.drivers.transports import Transport, parse_transport
+from pygroups.drivers.transports import PARTS, Transport, parse_transport
 from pygroups.layers.profiles import Profile, profile_named
 from pygroups.wire.ring import Secret, parse_ring, ring_of_bytes
 from pygroups.wire.seal import check_available
@@ -151,8 +151,10 @@ class Options:
     @cached_property
     def limits(self) -> Limits:
         """The limits and timeouts of this member, over this transport."""
-        limits = self.carrier.limits(_limits(self.config))
-        if ANY_SIZE not in self.chosen_profile.services:
+        services = self.chosen_profile.services
+        parts = 1 if GOSSIP in services else PARTS  # what a member misses there is a share of the runs that are lost
+        limits = self.carrier.limits(_limits(self.config), parts)
+        if ANY_SIZE not in services:
             limits = msgspec.structs.replace(limits, payload_max=limits.run_bytes)
         return limits
 

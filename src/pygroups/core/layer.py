@@ -57,8 +57,10 @@ class Env:
         "now",
         "on_merge",
         "records",
+        "requested",
         "rng",
         "run_records",
+        "sent",
         "services",
         "stored",
         "totals",
@@ -98,6 +100,8 @@ class Env:
         self.records: list[Record] = []  # of this turn
         self.drops: dict[str, int] = {}  # of this turn, by reason
         self.counters: dict[str, int] = {}  # since the member began
+        self.sent = 0  # runs with payloads that this member has sent since it began, once for each receiver
+        self.requested = 0  # those of them that a receiver requested again
         self.totals = Totals()  # the same
         self.gauges: Callable[[], dict[str, int]] = dict  # the gauges of all layers; the stack sets this function
 

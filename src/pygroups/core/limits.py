@@ -122,6 +122,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     leave_timeout: int = 5 * SECOND
     merge_interval: int = 1 * SECOND  # between two questions to processes outside the view; 30 % more or less
     marks_max: int = 100_000  # remembered origins outside the view
+    run_growth: int = 1  # a run of several payloads is full at so many times run_bytes while the network loses few runs
+    run_bytes_lossy: int = 64 << 10  # a run is full at this size, if that is less, while the network loses many runs
     state_chunk: int = 48 << 10  # one piece of a state on the wire
     state_chunks_ahead: int = 16  # unacknowledged pieces of a state
     spill_after: int = 16 << 20  # bytes in memory of a state that arrives, and of the messages behind it; more on disk
@@ -167,8 +169,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"config {name}={value!r} must be a positive whole number")
             if value > LIMIT_MAX:
                 raise UsageError(f"config {name}={value!r} is above {LIMIT_MAX}")
-        if self.run_bytes > BODY_MAX // 2:
-            raise UsageError(f"config run_bytes={self.run_bytes} is above the wire's limit of {BODY_MAX // 2}")
+        if self.run_bytes * self.run_growth > BODY_MAX // 2:
+            grown = f"run_bytes={self.run_bytes}" + (f" times {self.run_growth}" if self.run_growth > 1 else "")
+            raise UsageError(f"config {grown} is above the wire's limit of {BODY_MAX // 2}")
         if self.state_chunk > BODY_MAX // 2:
             raise UsageError(f"config state_chunk={self.state_chunk} is above the wire's limit of {BODY_MAX // 2}")
         if self.marks_max > MARKS_MAX - MEMBERS_MAX:

@@ -42,6 +42,8 @@ class Outlet(Layer):
     def down(self, run: Run) -> None:
         dests = self.peers if run.dest is None else (run.dest,)
         if dests:
+            if run.origin is not None:
+                self.env.sent += len(dests)
             self.sent.setdefault((run.dest, dests), []).append(run)
 
     def down_event(self, event: Event) -> None:

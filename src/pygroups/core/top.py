@@ -34,6 +34,7 @@ from .layer import NEVER, Env, PassingLayer
 from .limits import ENTRY_BYTES, RUN_MESSAGES_MAX
 from .open_run import OpenRun, ToOne
 from .run import Run, pack, payloads_of
+from .run_size import RunSize
 from .services import waits_for_all
 from .view import ViewId
 
@@ -58,6 +59,7 @@ class Top(PassingLayer):
     services.waits_for_all."""
 
     __slots__ = (
+        "alone",
         "consumed",
         "cut_bytes",
         "delivered",
@@ -71,6 +73,7 @@ class Top(PassingLayer):
         "reached",
         "run_limit",
         "run_min",
+        "run_size",
         "slowest",
         "stable",
         "stopped",
@@ -95,7 +98,11 @@ class Top(PassingLayer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self.waits_for_all = waits_for_all(env.services)
-        self.run_limit = env.config.run_bytes + ENTRY_BYTES  # of the payloads of a run, each with its length
+        config = env.config
+        least, most = min(config.run_bytes_lossy, config.run_bytes), config.run_bytes * config.run_growth
+        self.run_size = RunSize(least, config.run_bytes, most)
+        self.alone = config.run_bytes + ENTRY_BYTES  # a larger payload, with its length, is alone in its run
+        self.run_limit = self.alone  # of the payloads of a run
         self.run_min = env.config.run_bytes_min
         self.open = OpenRun(1, [], 0)  # multicasts
         self.unicasts: dict[Address, ToOne] = {}  # by receiver; former members too, because their numbers continue
@@ -121,7 +128,7 @@ class Top(PassingLayer):
         entry = len(payload) + ENTRY_BYTES
         opened = self.open if to is None else self._to_one(to)
         size = opened.size + entry
-        if size > self.run_limit or len(opened.payloads) == RUN_MESSAGES_MAX:
+        if size > self.run_limit or entry > self.alone or len(opened.payloads) == RUN_MESSAGES_MAX:
             limit = self.env.config.payload_max
             if len(payload) > limit:
                 raise UsageError(f"the payload has {len(payload):,} bytes; the limit is {limit:,}: send it in parts")
@@ -132,7 +139,7 @@ class Top(PassingLayer):
         payloads.append(payload)
         opened.size = size
         number = opened.first + len(payloads) - 1
-        if entry > self.run_limit and not self.stopped:
+        if entry > self.alone and not self.stopped:
             self._cut(opened, to)  # a payload that travels in pieces is alone in its run
         return number
 
@@ -159,7 +166,7 @@ class Top(PassingLayer):
         """The members that keep the window of multicasts full: a few of those that have consumed least.  Empty while
         the window has room for a full run.  It can take a second until these members are known."""
         config = self.env.config
-        opens = min(config.window, max(self.run_limit, config.window // 4))
+        opens = min(config.window, max(self.alone, config.window // 4))
         return () if self.room() >= opens else self.slowest
 
     def waits_for_readers(self) -> bool:
@@ -199,6 +206,7 @@ class Top(PassingLayer):
         opened.payloads, opened.size = [], 0
         (self.env.totals.sent if dest is None else self.env.totals.sent_to_one).add(run)
         if dest is None:
+            self.run_limit = self.run_size.look(self.env.sent, self.env.requested) + ENTRY_BYTES
             self.flight.append(run)
             self.cut_bytes += max(len(body), self.run_min)
             if self.env.run_records:

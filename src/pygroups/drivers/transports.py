@@ -7,12 +7,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from pygroups.core.errors import UsageError
-from pygroups.core.limits import Config
+from pygroups.core.limits import BODY_MAX, Config
 
 from .contacts import Contact, parse_contact
 from .discovery.options import is_multicast
-from .udp.datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST
+from .udp.datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST, PART
 
+PARTS: Final = 2  # datagrams of a piece, and of a full run at first
+GROWTH: Final = 8  # times so many while few runs are lost
 HEADROOM: Final = 280  # bytes of a datagram for the headers and heads of a run, if names have ten letters or so
 EXAMPLES: Final = "'tcp', 'udp', or 'udp:239.1.2.3:7000' for IP multicast"
 
@@ -23,11 +25,11 @@ class Transport(NamedTuple):
     kind: str  # "tcp" or "udp"
     to_all: Contact | None = None  # the multicast address that all members listen to
 
-    def limits(self, config: Config) -> Config:
-        """`config`, with runs and parts of a state that fit one datagram over UDP.
+    def limits(self, config: Config, parts: int = PARTS) -> Config:
+        """`config`, with runs and parts of a state that fit `parts` datagrams over UDP.  A run grows while
+        the network loses few of them, and has one datagram while it loses many.
 
-        One lost datagram then costs one run.  A frame with long names may be a little larger; such a frame is sent in
-        two parts.
+        One lost datagram costs one run.  A frame with long names may be a little larger; such a frame has a part more.
         """
         if self.kind == "tcp":
             return config
@@ -35,9 +37,14 @@ class Transport(NamedTuple):
             raise UsageError(
                 f"config datagram={config.datagram} must be between {DATAGRAM_LEAST} and {DATAGRAM_LARGEST} bytes"
             )
-        fits = config.datagram - HEADROOM
+        one = config.datagram - HEADROOM
+        fits = one if parts == 1 else parts * (config.datagram - PART.size) - HEADROOM
         return msgspec.structs.replace(
-            config, run_bytes=min(config.run_bytes, fits), state_chunk=min(config.state_chunk, fits)
+            config,
+            run_bytes=min(config.run_bytes, fits),
+            run_growth=1 if parts == 1 else max(1, min(GROWTH, BODY_MAX // 2 // max(1, fits))),
+            run_bytes_lossy=one,
+            state_chunk=min(config.state_chunk, fits),
         )
 
     def frame_bytes(self, config: Config) -> int | None:

@@ -8,7 +8,7 @@ a frame of which a part is lost is lost, and the layers above send its runs agai
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from pygroups.core.limits import FRAME_MAX, SECOND
@@ -121,8 +121,12 @@ class Joiner:
         ):
             self._give_up(next(iter(self.frames)))
         own = self.senders.get(sender, {})
-        while len(own) > UNFINISHED_MAX or sum([self.frames[name].size for name in own]) > UNFINISHED_BYTES:
+        while len(own) > UNFINISHED_MAX or self._take_too_much(own):
             self._give_up(next(iter(own)))
+
+    def _take_too_much(self, own: Iterable[FrameId]) -> bool:
+        """Whether the frames of one sender take more than a sender may."""
+        return self.kept_bytes > UNFINISHED_BYTES < sum([self.frames[name].size for name in own])
 
     def _give_up(self, name: FrameId) -> None:
         self._forget(name)

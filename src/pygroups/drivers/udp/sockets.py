@@ -29,9 +29,17 @@ IPV6_RECVERR: Final = 25
 SO_SNDBUFFORCE: Final = 32
 SO_RCVBUFFORCE: Final = 33
 ECONNREFUSED: Final = 111
+SOL_UDP: Final = 17
+UDP_SEGMENT: Final = 103  # of Linux: the kernel cuts one buffer into datagrams of a given size
+UDP_GRO: Final = 104  # of Linux: the kernel hands on datagrams of one size and one sender together
+SEGMENTS_MAX: Final = 64  # in one system call: the limit of Linux
+SEGMENTS_BYTES: Final = 60_000  # of their datagrams: below the limit of one IP packet
 MULTICAST_HOPS: Final = 1
 MAPPED: Final = "::ffff:"  # an IPv6 socket names the IPv4 address a.b.c.d as ::ffff:a.b.c.d
 _ERROR: Final = struct.Struct("=I")  # the number at the beginning of an extended error
+_SEGMENT: Final = struct.Struct("=H")  # the size of a datagram in a buffer to send
+_SEGMENTS: Final = struct.Struct("=i")  # the same of a received buffer
+_ANCILLARY: Final = socket.CMSG_SPACE(_SEGMENTS.size)
 
 
 class SocketsNetwork(Protocol):
@@ -58,6 +66,7 @@ class Datagrams:
         self.opened: list[tuple[socket.socket, select.epoll | None]] = []
         self.membership: MulticastMembership | None = None  # of the socket for the multicast address
         self.sends_four = self.sends_six = False  # the versions of IP of the addresses that the socket can send to
+        self.joins = sys.platform == "linux"  # the kernel takes several datagrams at once
         self.waiting: deque[tuple[bytes, SocketAddress]] = deque()  # the kernel had no room for these
         self.waiting_bytes = 0
 
@@ -119,6 +128,9 @@ class Datagrams:
             sock.close()
             raise
         self._read_from(sock)
+        if self.joins:
+            with contextlib.suppress(OSError):  # Linux before 5.0 hands on each datagram by itself
+                sock.setsockopt(SOL_UDP, UDP_GRO, 1)
         return sock
 
     def _enlarge(self, sock: socket.socket) -> None:
@@ -182,12 +194,32 @@ class Datagrams:
             return
         if self.sends_six and ":" not in place[0]:
             place = MAPPED + place[0], place[1]
-        for datagram in datagrams:
+        sent = 0
+        if len(datagrams) > 1 and self.joins and not self.waiting:
+            sent = self._sent_together(sock, datagrams, place)
+        for datagram in datagrams[sent:]:
             if self.waiting:
                 self._wait(datagram, place)
             elif not self._sent(sock, datagram, place):
                 self.network.loop.add_writer(sock, self._writable)
                 self._wait(datagram, place)
+
+    def _sent_together(self, sock: socket.socket, datagrams: Sequence[bytes], place: SocketAddress) -> int:
+        """Give the kernel the parts of each frame with as few calls as possible.  Returns how many datagrams the kernel
+        took; the others go one by one."""
+        sent = 0
+        while sent < len(datagrams):
+            count = together(datagrams, sent)
+            try:
+                segment = [(SOL_UDP, UDP_SEGMENT, _SEGMENT.pack(len(datagrams[sent])))]
+                sock.sendmsg(datagrams[sent : sent + count], segment, 0, place)
+            except (BlockingIOError, InterruptedError, ConnectionRefusedError):
+                break
+            except OSError:
+                self.joins = False  # an older kernel, or a network device that cannot do it
+                break
+            sent += count
+        return sent
 
     def _wait(self, datagram: bytes, place: SocketAddress) -> None:
         if self.waiting_bytes + len(datagram) > self.network.config.link_bytes:
@@ -240,13 +272,16 @@ class Datagrams:
             if self.sock is None:
                 return
             try:
-                size, place = sock.recvfrom_into(area)
+                size, ancillary, _, place = sock.recvmsg_into([area], _ANCILLARY)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:
                 self._read_errors(sock)
                 continue
-            self.network.arrived(area[:size], _unmapped(place))
+            one = _SEGMENTS.unpack(ancillary[0][2])[0] if ancillary else size  # the size of each datagram but the last
+            sender = _unmapped(place)
+            for begin in range(0, size, one) if size else (0,):
+                self.network.arrived(area[begin : min(begin + one, size)], sender)
         self._read_errors(sock)
 
     def _read_errors(self, sock: socket.socket) -> None:
@@ -258,6 +293,18 @@ class Datagrams:
                     self.network.refused_at(_unmapped(place))
                 else:
                     self.network.count("datagrams that the network refused")
+
+
+def together(datagrams: Sequence[bytes], begin: int) -> int:
+    """How many of `datagrams` from `begin` on the kernel can cut out of one buffer: all have one size, but the last one
+    may be smaller."""
+    size = len(datagrams[begin])
+    most = max(1, min(SEGMENTS_MAX, SEGMENTS_BYTES // size, len(datagrams) - begin))
+    for count in range(1, most):
+        other = len(datagrams[begin + count])
+        if other != size:
+            return count + (other < size)
+    return most
 
 
 def _unmapped(place: tuple[Any, ...]) -> SocketAddress:

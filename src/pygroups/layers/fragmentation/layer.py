@@ -70,7 +70,7 @@ class Fragmentation(PassingLayer):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         config = env.config
-        self.size = config.run_bytes + 2 * ENTRY_BYTES  # of a piece, and of the largest run that is not cut
+        self.size = config.run_bytes + 2 * ENTRY_BYTES  # of a piece, and of the largest payload that is not cut
         self.run_min = config.run_bytes_min
         self.ahead = max(2, config.window // self.size)  # pieces on their way that some receiver has not confirmed
         self.receivers: tuple[Address, ...] = ()  # the other members of the view
@@ -92,7 +92,7 @@ class Fragmentation(PassingLayer):
         box = self.outgoing.get(run.dest)
         if box is not None:
             box.behind.append(run)
-        elif len(run.body) <= self.size:
+        elif len(run.body) <= self.size or run.count > 1:
             self.below.append(run)
         else:
             self._begin(run)

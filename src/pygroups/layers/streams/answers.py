@@ -102,6 +102,7 @@ class Answers:
         env = self.layer.env
         self.sent_at[asker, name, seq] = env.now
         self.layer.below.append(stored.readdressed(env.me, asker))
+        env.requested += 1
         env.count("runs sent again")
         env.count("bytes sent again", len(stored.body))
         runs, size = self.spent.get(asker, (0, 0))

@@ -136,6 +136,7 @@ class Sending:
         if resend.low < lane.low:
             self.layer.tell(peer, Start(connection.conn, resend.lane, lane.low))
         for seq in lane.held(resend.low, resend.high, self.env.config.unicast_request_runs):
+            self.env.requested += lane.sent[seq].origin is not None
             self._send_again(connection, resend.lane, seq)
 
     def on_send_first(self, peer: Address, send_first: SendFirst) -> None:
