@@ -11,12 +11,18 @@ import pytest
 from pygroups.blocks import wire as blocks
 from pygroups.blocks.replica import Replica
 from pygroups.core.errors import PeerError
+from pygroups.core.limits import SECOND
+from pygroups.core.run import Run, pack, payloads_of
 from pygroups.drivers.hello import Hello, decoded
+from pygroups.layers.pbcast.heads import Gossip
+from pygroups.layers.sequencer import Data as Ordered
 from pygroups.layers.stable.layer import Stable
 from tests.fuzz import targets
 from tests.fuzz.receive import Play
 from tests.fuzz.seeds import keep, kept, seeds
 from tests.fuzz.worker import Fuzz, Order
+from tests.wire.group import warm
+from tests.wire.samples import C
 
 FEW = {"packet": 60, "frame": 40, "datagram": 30, "connection": 20, "command": 40, "text": 40, "journal": 1}
 """Inputs of each decoder; each has further ones near it."""
@@ -106,3 +112,28 @@ def test_a_hello_with_lists_in_lists_is_malformed() -> None:
     assert decoded(b"\x96" + hello[1:], Hello).group == "g"
     with pytest.raises(PeerError):
         decoded(hello + DEEP, Hello)
+
+
+def test_an_order_that_does_not_come_from_the_coordinator_loses_no_message() -> None:
+    """It moved the end of an origin's prefix, so that the origin's next message was taken for a repeated one."""
+    group = warm()
+    receiver = group.processes[targets.B]
+    order = Run(targets.stranger(), None, (Ordered(),), C, 5, 0, 3, pack([b"forged"] * 3))
+    (frame,) = targets.CODEC.encode(targets.stranger(), None, [order])
+    receiver.stack.receive(frame, group.now)
+    group.send(group.processes[targets.A], b"a")
+    group.send(next(process for process in group.processes.values() if process.address.name == "C"), b"c")
+    group.run(SECOND)
+    assert [payloads_of(one.run) for one in receiver.delivered[-2:]] == [[b"a"], [b"c"]]
+
+
+def test_a_gossip_with_ranks_beyond_the_view_is_malformed() -> None:
+    group = warm(profile="gossip")
+    view = group.processes[targets.B].env.view
+    assert view is not None
+    far = (1 << 40).to_bytes(6, "little")
+    gossip = Gossip(0, 9_999, view, [(0, 3)], far, far)
+    (frame,) = targets.CODEC.encode(targets.A, targets.B, [Run(targets.A, targets.B, (gossip,))])
+    group.processes[targets.B].stack.receive(frame, group.now)
+    group.processes[targets.B].end_turn()
+    assert group.processes[targets.B].env.counters["drop malformed gossip"] == 1

@@ -45,7 +45,7 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from pygroups.core import driver_events, events, merge_events, suspicion_events
 from pygroups.core.address import Address
@@ -55,6 +55,7 @@ from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, unpack
 from pygroups.core.stack import Output, Stack
 from pygroups.core.view import AgreedView, Ballot, ViewId
+from pygroups.layers.sequencer import Sequencer
 from pygroups.wire.codec import Codec
 
 # Fields that are printed only when something is in them.
@@ -115,16 +116,21 @@ class Ear(Layer):
 
 
 class OneByOne:
-    """The real codec, with a frame of its own for each run, so that the script can lose single runs."""
+    """The real codec, with a frame of its own for each run, so that the script can lose single runs.  `placed`: the
+    layers are above the numbered streams, so a multicast comes from the stream of its sender."""
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, placed: bool) -> None:
         self.codec = codec
+        self.placed = placed
 
     def encode(self, me: Address, dest: Address | None, runs: Sequence[Run]) -> list[bytes]:
         return [frame for run in runs for frame in self.codec.encode(me, dest, [run])]
 
     def decode(self, frame: bytes | memoryview, me: Address) -> list[Run]:
-        return self.codec.decode(frame, me)
+        runs = self.codec.decode(frame, me)
+        if not self.placed:
+            return runs
+        return [run if run.dest else structs.replace(run, stream=run.src, seq=-1) for run in runs]
 
 
 class Member:
@@ -139,7 +145,7 @@ class Member:
         given = services_of(layers) - {"TOTAL"}  # no top paces its runs by the order
         self.env.services = given | (frozenset() if "alone" in world else self.env.services)
         heads = [Word, *(head for layer in layers for head in layer.heads)]
-        self.codec = OneByOne(Codec("test", heads))
+        self.codec = OneByOne(Codec("test", heads), placed="FIFO_MULTICAST" not in given and Sequencer in layers)
         floor = type("Floor", (Layer,), {"gives": frozenset().union(*(layer.needs for layer in layers))})
         ear = type("HigherLayers", (Ear,), {"gives": frozenset().union(*(layer.needs_above for layer in layers))})
         self.under_test = [layer(self.env) for layer in layers]
@@ -488,7 +494,7 @@ class Conversation:
     def _payload(self, run: Run) -> str:
         """A run that reached the top: heads that are left, payloads, where it stands, from whom, through whom."""
         parts = [self.text(head) for head in run.heads] + ([self._body(run)] if run.count else [])
-        if run.stream is not None:
+        if run.stream is not None and run.seq >= 0:
             parts.append(f"at {run.stream.name}/{run.seq}")
         parts.append(f"from {(run.origin or run.src).name}")
         if run.origin is not None and run.src != run.origin:

@@ -184,9 +184,12 @@ class Sequencer(PassingLayer):
     def rise(self, run: Run) -> Run | None:
         head = run.heads[-1] if run.heads else None
         if type(head) is Data:
-            if run.origin is not None and run.dest is None:
+            if run.origin is None or run.dest is not None:
+                self.env.drop("order without payloads")
+            elif self.view is None or run.stream != self.view.coordinator:
+                self.env.drop("order of a process that does not order")
+            else:
                 return self._ordered(run, run.origin)
-            self.env.drop("order without payloads")
         elif isinstance(head, Forward):
             self._on_forward(head, run)
         elif isinstance(head, Again):

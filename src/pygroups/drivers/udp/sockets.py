@@ -52,6 +52,9 @@ class SocketsNetwork(Protocol):
     crashed: Callable[[BaseException], None]
 
     def arrived(self, datagram: memoryview, place: SocketAddress) -> None: ...
+    def admits(self, place: SocketAddress) -> bool:
+        """Whether to read a datagram from `place`."""
+
     def refused_at(self, place: SocketAddress) -> None:
         """The host says that no process listens at `place`."""
 
@@ -278,8 +281,10 @@ class Datagrams:
             except OSError:
                 self._read_errors(sock)
                 continue
-            one = _SEGMENTS.unpack(ancillary[0][2])[0] if ancillary else size  # the size of each datagram but the last
             sender = _unmapped(place)
+            if not self.network.admits(sender):
+                continue
+            one = _SEGMENTS.unpack(ancillary[0][2])[0] if ancillary else size  # the size of each datagram but the last
             for begin in range(0, size, one) if size else (0,):
                 self.network.arrived(area[begin : min(begin + one, size)], sender)
         self._read_errors(sock)

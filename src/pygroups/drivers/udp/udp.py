@@ -33,6 +33,7 @@ from .datagrams import SPLIT, Joiner, is_frame, sender_of, split
 from .peer import NONCE_BYTES, UdpPeer, parted
 from .questions import OPEN_MAX, RESULT, SEARCH, UdpQuestions
 from .sockets import Datagrams
+from .strangers import Strangers
 
 LOGGER: Final = logging.getLogger("pygroups.drivers.udp")
 QUESTION: Final = b"Q"
@@ -84,6 +85,8 @@ class UdpNetwork(Network):
         "places[]": "fixed",
         "places[][]": "fixed",
         "searches": "contacts",
+        "strangers.known": "contacts",
+        "strangers.known[]": "fixed",
         **under("warn", RateLimitedLog.tables),
         **under("handshake", Handshake.tables),
     }
@@ -112,6 +115,7 @@ class UdpNetwork(Network):
         self.places: dict[Contact, list[SocketAddress]] = {}  # of hosts that are names; empty while one is looked up
         self.searches: dict[bytes, ContactSearch] = {}  # by the number of the question
         self.lookups: dict[Contact, asyncio.Task[None]] = {}
+        self.strangers = Strangers(config.contacts_max, lambda what, by: self.count(what, by))
         self.own_incarnation = bytes.fromhex(me.incarnation)
 
     # -- beginning and end
@@ -294,6 +298,10 @@ class UdpNetwork(Network):
 
     # -- received datagrams
 
+    def admits(self, place: SocketAddress) -> bool:
+        """Whether to read a datagram from `place`; False for most of a flood.  Without a secret all are read."""
+        return self.handshake.seal is None or self.strangers.admit(place, self.loop.time())
+
     def arrived(self, datagram: memoryview, place: SocketAddress) -> None:
         """A datagram came from `place`."""
         kind = datagram[0] if datagram else 0
@@ -321,6 +329,7 @@ class UdpNetwork(Network):
         if not self.receive(frame):
             self.warn.warning(f"frame {place[0]}", "a datagram from %s is dropped: no frame of this group", place[0])
             return
+        self.strangers.heard(place)
         state = self.by_incarnation.get(sender)
         if state is not None:
             state.heard()

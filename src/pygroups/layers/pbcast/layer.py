@@ -217,7 +217,9 @@ class Pbcast(Layer):
             self.env.drop("gossip of an unknown view")
             return
         members, size = named.members, named.size
-        if head.gossiper >= size or any(not isinstance(of, Address) and of >= size for of, _ in head.digest):
+        sets = decide.unpacked(head.seen) | decide.unpacked(head.having)
+        far = any(not isinstance(of, Address) and of >= size for of, _ in head.digest)
+        if head.gossiper >= size or sets >> size or far:
             self.env.drop("malformed gossip")
             return
         gossiper = members[head.gossiper]

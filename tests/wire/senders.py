@@ -1,0 +1,114 @@
+"""What a head changes at its receiver, by the place of its sender: drawn heads, and the state before and after.
+
+The sender has the secret.  A *change* is one of the layers' state, an event for the program, or a message to a process
+other than the sender; an answer to the sender is none.  UNICAST2 and FAILURE, which note every process they hear, are
+left out.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final
+
+from msgspec import structs
+
+from pygroups.core.address import Address
+from pygroups.core.events import Join
+from pygroups.core.run import Run
+from pygroups.core.view import ViewId
+from pygroups.layers.failure.layer import Failure
+from pygroups.layers.profiles import PROFILES
+from pygroups.layers.unicast2.layer import Unicast2
+from pygroups.sim.world.forger import Forger
+from tests.wire.group import Process, warm
+from tests.wire.samples import a_codec
+from tests.wire.whole_state import remembered
+
+NOBODY, COORDINATOR, MEMBER, ANYBODY = "nobody", "coordinator", "member", "anybody"
+PLACES: Final = (NOBODY, COORDINATOR, MEMBER, ANYBODY)
+"""The senders of whose heads a receiver changes, each with those before it."""
+OUTSIDER: Final = Address("Z", "f" * 16)
+DRAWN: Final = 12  # heads of each kind from each sender to each receiver
+CODEC: Final = a_codec()
+DEAF: Final = (Unicast2, Failure)
+PHASES: Final = ("in a view", "joining")
+
+
+def heads_of(profile: str) -> list[type]:
+    """The heads of a profile whose layers decide by the sender."""
+    return [head for layer in PROFILES[profile].layers if layer not in DEAF for head in layer.heads]
+
+
+def named(head: type) -> str:
+    """A head as the table writes it."""
+    return f"{head.__module__.split('.')[2]}.{head.__name__}"
+
+
+CASES: Final = (
+    *[("in a view", 1, place) for place in PLACES[1:]],
+    *[("in a view", 0, place) for place in PLACES[2:]],
+    *[("joining", 3, place) for place in PLACES[1:]],
+)
+"""The phase of a receiver, its number in the group, and the place of a sender."""
+
+
+class Case:
+    """A receiver in a phase, and a sender with a place."""
+
+    def __init__(self, profile: str, phase: str, to: int, place: str, seed: int) -> None:
+        group = warm(profile=profile, seed=seed)
+        processes = list(group.processes.values())
+        if phase == "joining":
+            processes.append(Process(group, "D", 9))
+            processes[3].asked(Join())
+            processes[3].stack.end_turn(group.now)
+        self.now = group.now
+        self.receiver = processes[to]
+        self.sender = {COORDINATOR: processes[0].address, MEMBER: processes[2].address}.get(place, OUTSIDER)
+        view = processes[0].env.view
+        assert view is not None
+        self.view = view
+        self.addresses = tuple(dict.fromkeys([*group.processes, self.receiver.address, OUTSIDER]))
+
+    def changes(self, head: type, rng: random.Random) -> bool:
+        """Whether one of some drawn heads changes something."""
+        forger = Forger(rng, self.addresses, (self.view,))
+        for number in range(DRAWN):
+            dest = self.receiver.address if number % 2 else None
+            if changed(self.receiver, forged(forger, head, self.sender, dest, self.view), self.now):
+                return True
+        return False
+
+
+def changes(profile: str, seeds: range) -> dict[str, dict[str, str]]:
+    """For each head and each phase, the sender with the last of PLACES whose heads changed something."""
+    found = {named(head): dict.fromkeys(PHASES, NOBODY) for head in heads_of(profile)}
+    for phase, to, place in CASES:
+        for seed in seeds:
+            case = Case(profile, phase, to, place, seed)
+            for head in heads_of(profile):
+                if case.changes(head, random.Random(f"{seed} {head} {phase} {place}")):
+                    found[named(head)][phase] = max(found[named(head)][phase], place, key=PLACES.index)
+                    case = Case(profile, phase, to, place, seed)
+    return found
+
+
+def forged(forger: Forger, head: type, sender: Address, dest: Address | None, view: ViewId) -> Run:
+    """A run with a drawn head, mostly of the view that the receiver is in."""
+    value = forger.head(head)
+    if "view" in head.__struct_fields__ and isinstance(value.view, ViewId) and forger.rng.random() < 0.8:  # type: ignore[attr-defined]
+        value = structs.replace(value, view=view)
+    payload: tuple[Any, ...] = forger.payload() if forger.rng.random() < 0.4 else ()
+    return Run(sender, dest, (value,), *payload)
+
+
+def changed(receiver: Process, run: Run, now: int) -> bool:
+    """Whether the run changes something at its receiver; see the module."""
+    layers = [layer for layer in receiver.stack.layers if not isinstance(layer, DEAF)]
+    before = remembered(layers)
+    for frame in CODEC.encode(run.src, run.dest, [run]):
+        receiver.stack.receive(frame, now)
+    output = receiver.stack.end_turn(now)
+    after = remembered(layers)
+    others = {dest for dests, _ in output.frames for dest in dests} - {run.src}
+    return before != after or bool(others) or bool(output.events)
