@@ -16,6 +16,7 @@ from pygroups.core.run import Run, pack, payloads_of
 from pygroups.drivers.hello import Hello, decoded
 from pygroups.layers.pbcast.heads import Gossip
 from pygroups.layers.sequencer import Data as Ordered
+from pygroups.layers.sequencer import Sequencer
 from pygroups.layers.stable.layer import Stable
 from tests.fuzz import targets
 from tests.fuzz.receive import Play
@@ -118,7 +119,9 @@ def test_an_order_that_does_not_come_from_the_coordinator_loses_no_message() -> 
     """It moved the end of an origin's prefix, so that the origin's next message was taken for a repeated one."""
     group = warm()
     receiver = group.processes[targets.B]
-    order = Run(targets.stranger(), None, (Ordered(),), C, 5, 0, 3, pack([b"forged"] * 3))
+    sequencer = next(layer for layer in receiver.stack.layers if isinstance(layer, Sequencer))
+    first = sequencer.received[C]
+    order = Run(targets.stranger(), None, (Ordered(),), C, first, 0, 3, pack([b"forged"] * 3))
     (frame,) = targets.CODEC.encode(targets.stranger(), None, [order])
     receiver.stack.receive(frame, group.now)
     group.send(group.processes[targets.A], b"a")
