@@ -13,6 +13,7 @@ from pygroups import Channel, NotSent, Refused, UsageError
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.limits import Config as Limits
 from pygroups.drivers import handshake
+from pygroups.drivers.secret_file import SecretFile
 from pygroups.wire.ring import line_of
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_discovery import free_ports
@@ -95,6 +96,20 @@ def test_one_that_refuses_does_not_keep_a_group_from_starting(tmp_path: Path) ->
     in_a_group(tmp_path, story)
 
 
+def test_two_secrets_at_one_multicast_address_are_named_once_at_both_sides(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(group: Group) -> None:
+        way: dict[str, Any] = {"discovery": f"udp:239.77.1.9:{free_ports(1)[0]}"}
+        a, b = await group.joined("A", secret=OLD, **way), await group.joined("B", secret=NEW, **way)
+        await until(lambda: len([one for one in caplog.records if "another secret" in one.message]) == 2)
+        assert len(a.view.members) == len(b.view.members) == 1
+
+    in_a_group(tmp_path, story)
+    told = [one for one in caplog.records if "another secret" in one.message]
+    assert len(told) == 2 and all("give both the same secret=" in one.message for one in told)
+
+
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_without_a_group_another_secret_is_one_sentence(transport: str) -> None:
     config = Limits(connect_timeout=500 * MILLISECOND)
@@ -175,6 +190,15 @@ def test_a_file_that_became_wrong_changes_nothing(tmp_path: Path) -> None:
         assert len(b.channel.view.members) == 2
 
     in_a_group(tmp_path, story)
+
+
+def test_each_mistake_in_a_file_is_logged_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = key_file(tmp_path, OLD)
+    file = SecretFile(path, lambda: 5.0)
+    for mistake in ("nonsense", "1 x", "nonsense again and again"):
+        path.write_text(mistake)
+        assert not file.look()
+    assert len(caplog.records) == 2  # the first and the last one have the same sentence
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pygroups.cli.main import main
 from pygroups.wire.ring import KEY_NEW, parse_ring
 from tests.cli.test_join import shells  # noqa: F401 (a fixture)
 
@@ -45,6 +46,15 @@ def test_without_a_file_the_line_is_printed_and_a_file_is_never_overwritten(tmp_
     assert "exists: name another file" in line
     assert called("--epoch", "256").returncode == 2
     assert called(tmp_path / "missing" / "s").returncode == 2
+
+
+def test_an_empty_name_of_the_file_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty variable names no file: neither the folder of the process, nor a group without a secret."""
+    monkeypatch.setenv("PYGROUPS_SECRET_FILE", "")
+    assert main(["join", "g"]) == 2
+    assert "the name of the secret's file is empty" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -14,13 +14,15 @@ from msgspec import structs
 
 from pygroups.core.address import Address
 from pygroups.core.events import Join
+from pygroups.core.limits import SECOND
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 from pygroups.layers.failure.layer import Failure
 from pygroups.layers.profiles import PROFILES
 from pygroups.layers.unicast2.layer import Unicast2
 from pygroups.sim.world.forger import Forger
-from tests.wire.group import Process, warm
+from tests.fuzz.receive import Stopped
+from tests.wire.group import Process
 from tests.wire.samples import a_codec
 from tests.wire.whole_state import remembered
 
@@ -31,7 +33,8 @@ OUTSIDER: Final = Address("Z", "f" * 16)
 DRAWN: Final = 12  # heads of each kind from each sender to each receiver
 CODEC: Final = a_codec()
 DEAF: Final = (Unicast2, Failure)
-PHASES: Final = ("in a view", "joining")
+PHASES: Final = ("in a view", "in a change", "joining")
+"""In a view; while a member's view changes, after a drawn number of deliveries; without a view."""
 
 
 def heads_of(profile: str) -> list[type]:
@@ -47,6 +50,8 @@ def named(head: type) -> str:
 CASES: Final = (
     *[("in a view", 1, place) for place in PLACES[1:]],
     *[("in a view", 0, place) for place in PLACES[2:]],
+    *[("in a change", 1, place) for place in PLACES[1:]],
+    *[("in a change", 0, place) for place in PLACES[2:]],
     *[("joining", 3, place) for place in PLACES[1:]],
 )
 """The phase of a receiver, its number in the group, and the place of a sender."""
@@ -56,7 +61,15 @@ class Case:
     """A receiver in a phase, and a sender with a place."""
 
     def __init__(self, profile: str, phase: str, to: int, place: str, seed: int) -> None:
-        group = warm(profile=profile, seed=seed)
+        group = Stopped("ABC", profile=profile, seed=seed, tap=lambda _, __, frame: [frame])
+        for process in group.processes.values():
+            group.send(process, b"to all", b"to all again")
+        group.run(SECOND)
+        if phase == "in a change":
+            group.left = 3 + 7 * seed
+            group.join("D")
+            for process in group.processes.values():
+                process.end_turn()
         processes = list(group.processes.values())
         if phase == "joining":
             processes.append(Process(group, "D", 9))

@@ -4,6 +4,7 @@ JSON."""
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from pygroups.cli.flags import naming_flags
 from pygroups.cli.join_options import DEFAULTS, JoinOptions
@@ -72,6 +73,11 @@ def _services(profile: str) -> frozenset[str]:
 
 def _check(group: str | None, options: JoinOptions) -> None:
     """Raise UsageError for wrong options."""
+    if options.secret_file == Path():
+        raise UsageError(
+            "the name of the secret's file is empty: give --secret-file FILE, or unset PYGROUPS_SECRET_FILE for a "
+            "group without a secret"
+        )
     if options.journal_payloads and options.journal is None:
         raise UsageError("--journal-payloads needs --journal DIR, the folder to write to")
     if options.on_journal_lost == "leave" and options.journal is None:

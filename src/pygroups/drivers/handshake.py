@@ -159,7 +159,8 @@ class Handshake:
             )
         return (
             f"another secret: {self.refused_by} and this process cannot open each other's messages, and no process "
-            "with this secret answers; give the group's secret="
+            "with this secret answers; give the group's secret=, or, if no group runs yet, look for it elsewhere "
+            "(discovery=) or start two processes at the same time"
         )
 
     # -- entries of a folder

@@ -52,7 +52,7 @@ class SecretFile:
         try:
             return self.read()
         except UsageError as error:
-            self.warn.warning("file", "the keys stay as they are: %s", error)
+            self.warn.warning(str(error), "the keys stay as they are: %s", error)
             return False
 
     def read(self) -> bool:

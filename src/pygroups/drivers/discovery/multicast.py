@@ -16,7 +16,7 @@ from pygroups.core.limits import HELLO_MAX
 
 from ..contacts import Contact
 from ..forks import closed_in_children
-from ..handshake import Handshake
+from ..handshake import Handshake, Unopened
 from ..hello import Answering, DiscoveryQuestion, DiscoveryReply, decoded, packed
 from ..multicast_membership import MulticastMembership
 from ..rate_limited import RateLimitedLog
@@ -35,6 +35,7 @@ class MulticastDiscovery(Protocol):
     def count(self, what: str) -> None: ...
     def asked(self, question: DiscoveryQuestion, answer: Answering) -> None: ...
     def replied(self, reply: DiscoveryReply) -> None: ...
+    def not_opened(self, to_all: Contact, host: str) -> None: ...
     def crashed(self, error: BaseException) -> None: ...
 
 
@@ -150,6 +151,8 @@ class Multicast:
             return
         try:
             self._understood(self.discovery.handshake.opened(datagram), len(datagram), place)
+        except Unopened:
+            self.discovery.not_opened(self.to_all, place[0])
         except PeerError as error:
             self.discovery.count(f"datagrams of discovery dropped: {error.reason}")
 

@@ -37,6 +37,7 @@ LOGGER: Final = logging.getLogger("pygroups.drivers.network_discovery")
 OPEN_MAX: Final = 4_096  # questions of this process, and of others, whose answers may still come
 ANSWERS_PER_SECOND: Final = 2_000
 NONCE_BYTES: Final = 8
+TOLD_MAX: Final = 64
 
 
 class DiscoveryNetwork(Protocol):
@@ -78,6 +79,7 @@ class NetworkDiscovery:
         "sources.listed": LISTED_MAX,
         "sources.names": LISTED_MAX,
         "sources.to_all": LISTED_MAX,
+        "told": TOLD_MAX,
         "view": "members",
         **under("directory", Directory.tables),
         **under("warn", RateLimitedLog.tables),
@@ -124,6 +126,7 @@ class NetworkDiscovery:
         self.asking: dict[tuple[str, Presence], None] = {}  # questions that a connection carries now
         self.answers: dict[int, tuple[DiscoveryQuestion, Answering]] = {}  # questions of others, by token
         self.tokens = 0
+        self.told: dict[str, None] = {}  # hosts with another secret that the log has named
         self.second, self.answered = 0, 0  # the answers of this second
 
     # -- beginning and end
@@ -321,6 +324,21 @@ class NetworkDiscovery:
         answer(DiscoveryReply(VERSION, question.nonce, presence, refusal))
 
     # -- for the parts
+
+    def not_opened(self, to_all: Contact, host: str) -> None:
+        """A message from `host` to a multicast address cannot be opened.  Nobody refuses there, so both sides found
+        groups; this process logs it once for each host."""
+        self.count("datagrams of discovery dropped: another secret, or none")
+        if host in self.told or len(self.told) >= TOLD_MAX:
+            return
+        self.told[host] = None
+        LOGGER.warning(
+            "a process at %s looks for members at %s with another secret, or with none, and does not find this one: if "
+            "both belong to the group %s, give both the same secret=, and start the one with the wrong one again",
+            host,
+            to_all,
+            self.group,
+        )
 
     def crashed(self, error: BaseException) -> None:
         """An error that is a bug in pygroups ends the member."""
