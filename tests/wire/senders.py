@@ -86,11 +86,9 @@ class Case:
     def changes(self, head: type, rng: random.Random) -> bool:
         """Whether one of some drawn heads changes something."""
         forger = Forger(rng, self.addresses, (self.view,))
-        for number in range(DRAWN):
-            dest = self.receiver.address if number % 2 else None
-            if changed(self.receiver, forged(forger, head, self.sender, dest, self.view), self.now):
-                return True
-        return False
+        dests = (self.receiver.address, None)
+        runs = [forged(forger, head, self.sender, dests[number % 2], self.view) for number in range(DRAWN)]
+        return changed(self.receiver, runs, self.now)
 
 
 def changes(profile: str, seeds: range) -> dict[str, dict[str, str]]:
@@ -115,13 +113,13 @@ def forged(forger: Forger, head: type, sender: Address, dest: Address | None, vi
     return Run(sender, dest, (value,), *payload)
 
 
-def changed(receiver: Process, run: Run, now: int) -> bool:
-    """Whether the run changes something at its receiver; see the module."""
+def changed(receiver: Process, runs: list[Run], now: int) -> bool:
+    """Whether these runs of one sender change something at their receiver; see the module."""
     layers = [layer for layer in receiver.stack.layers if not isinstance(layer, DEAF)]
     before = remembered(layers)
-    for frame in CODEC.encode(run.src, run.dest, [run]):
-        receiver.stack.receive(frame, now)
+    for run in runs:
+        for frame in CODEC.encode(run.src, run.dest, [run]):
+            receiver.stack.receive(frame, now)
     output = receiver.stack.end_turn(now)
-    after = remembered(layers)
-    others = {dest for dests, _ in output.frames for dest in dests} - {run.src}
-    return before != after or bool(others) or bool(output.events)
+    others = {dest for dests, _ in output.frames for dest in dests} - {runs[0].src}
+    return before != remembered(layers) or bool(others) or bool(output.events)

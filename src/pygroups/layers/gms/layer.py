@@ -407,7 +407,7 @@ _HANDLERS: dict[type, Any] = {
     Collect: Gms.on_collect,
     heads.CollectAck: lambda gms, src, head: gms.leading.change.on_collect_ack(src, head),
     heads.CollectRefused: lambda gms, src, head: gms.leading.change.on_refused(src, head),
-    heads.Low: lambda gms, src, head: gms.leading.change.on_low(head),
+    heads.Low: lambda gms, src, head: gms.leading.change.on_low(src, head),
     heads.Propose: lambda gms, src, head: gms.answering.on_propose(src, head),
     Accept: Gms.on_accept,
     heads.Fetches: lambda gms, src, head: gms.leading.change.on_fetches(src, head),

@@ -195,9 +195,11 @@ class ViewChange:
 
     def on_collect_ack(self, src: Address, head: CollectAck) -> None:
         """Pass CollectAck on to the attempt under way."""
-        if self.attempt is not None:
+        if self.attempt is not None and src in self.attempt.asked:
             self.membership.take_vouched(head.vouched)
             self._do(self.attempt.on_collect_ack(src, head, self.env.now))
+        else:
+            self.env.drop("answer to no Collect")
 
     def on_accept(self, src: Address, head: Accept) -> Proposal | None:
         """Pass Accept on to the attempt under way.  Returns the proposal if this Accept decides it."""
@@ -213,9 +215,11 @@ class ViewChange:
         if self.attempt is not None:
             self._do(self.attempt.on_fetches(src, head, self.env.now))
 
-    def on_low(self, head: Low) -> None:
-        """Pass Low on to the attempt under way."""
-        if self.attempt is not None and head.ballot == self.attempt.ballot:
+    def on_low(self, src: Address, head: Low) -> None:
+        """Pass Low on to the attempt under way.  A stranger cannot overtake it."""
+        if not self.membership.knows(src) and (self.attempt is None or src not in self.attempt.asked):
+            self.env.drop("view change of a stranger")
+        elif self.attempt is not None and head.ballot == self.attempt.ballot:
             self.membership.heard_of(head.named)
             self._do(self.attempt.on_low(head))
 
