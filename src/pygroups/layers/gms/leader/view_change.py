@@ -195,11 +195,12 @@ class ViewChange:
 
     def on_collect_ack(self, src: Address, head: CollectAck) -> None:
         """Pass CollectAck on to the attempt under way."""
-        if self.attempt is not None and src in self.attempt.asked:
-            self.membership.take_vouched(head.vouched)
-            self._do(self.attempt.on_collect_ack(src, head, self.env.now))
-        else:
+        attempt = self.attempt
+        if attempt is not None and src not in attempt.asked:
             self.env.drop("answer to no Collect")
+        elif attempt is not None:
+            self.membership.take_vouched(head.vouched)
+            self._do(attempt.on_collect_ack(src, head, self.env.now))
 
     def on_accept(self, src: Address, head: Accept) -> Proposal | None:
         """Pass Accept on to the attempt under way.  Returns the proposal if this Accept decides it."""
