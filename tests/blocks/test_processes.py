@@ -66,9 +66,9 @@ class Processes:
         after = len(self.holders())
         self.wait("return", lambda: any(name == other for _, other in self.holders()[after + 1 :]))
 
-    def holders(self) -> list[tuple[int, str]]:
-        """The tokens and names of the holders of the lock, one after the other."""
-        lines = [line.split() for line, _ in groupby(self.lines("store"))]
+    def holders(self, file: str = "store") -> list[tuple[int, str]]:
+        """The tokens and names of the holders of the lock, one after the other; with "led" the leaders."""
+        lines = [line.split() for line, _ in groupby(self.lines(file))]
         return [(int(line[0]), line[1]) for line in lines if len(line) == 2]
 
     def end(self) -> None:
@@ -104,10 +104,11 @@ def judge(processes: Processes, kills: int, stops: int = 0) -> None:
     assert all(one == dicts[0] for one in dicts)
     written = [key for name in NAMES for key in processes.lines(f"written-{name}")]
     assert written and not [key for key in written if key not in dicts[0]]
-    tokens = [token for token, _ in processes.holders()]
     assert stops or not processes.lines("refused"), "a process wrote without the lock"
-    assert tokens and tokens == sorted(set(tokens)), "two processes held the lock at a time"
-    for file in ("numbers", "done", "put"):
+    for store in ("store", "led"):
+        tokens = [token for token, _ in processes.holders(store)]
+        assert tokens and tokens == sorted(set(tokens)), f"two processes held the lock at a time: {store}"
+    for file in ("numbers", "done", "put", "shared"):
         lines = processes.lines(file)
         assert lines and len(set(lines)) == len(lines), f"a line of {file} came twice"
     assert {int(line) for line in processes.lines("replies")} >= {len(NAMES)}

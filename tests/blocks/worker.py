@@ -3,7 +3,8 @@
     python -m tests.blocks.worker FOLDER NAME MEMBERS HEARTBEAT_TIMEOUT
 
 Each line of the files of the folder is one unbuffered write: `store` (token and name of a holder of the lock; it
-refuses a token below its last one, and `refused` has those), `numbers` of the counter, `done` tasks, and for each
+refuses a token below its last one, and `refused` has those), `led` (the same of the leader), `shared` (the token of
+each grant of a semaphore), `numbers` of the counter, `done` tasks, and for each
 member the keys of its acknowledged writes.
 """
 
@@ -18,7 +19,19 @@ import sys
 from pathlib import Path
 
 from pygroups import Config, DeliveredElsewhere, NotSent, Unknown
-from pygroups.blocks import Blocks, Counter, Lock, NoReply, NotHeld, ReplicatedDict, Requests, WorkQueue
+from pygroups.blocks import (
+    Blocks,
+    Counter,
+    Grant,
+    Lock,
+    NoReply,
+    NotHeld,
+    ReplicatedDict,
+    Requests,
+    Semaphore,
+    WorkQueue,
+    run_on_one,
+)
 
 PASSING = (NotSent, Unknown, DeliveredElsewhere, NotHeld, NoReply)
 
@@ -38,9 +51,9 @@ class Worker:
         os.write(handle, f"{line}\n".encode())
         os.close(handle)
 
-    def store(self, token: int) -> None:
+    def store(self, token: int, name: str = "store") -> None:
         """Write to a store that checks fencing tokens."""
-        with (self.folder / "store").open("a+") as file:
+        with (self.folder / name).open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             lines = file.read().splitlines()
@@ -60,9 +73,11 @@ class Worker:
         config = Config(heartbeat=timeout / 5, heartbeat_timeout=timeout, verify_timeout=timeout / 3)
         async with Blocks("b", profile="uniform", name=self.name, config=config, **options) as blocks:
             self.say("lives", self.name)
+            leading = asyncio.create_task(run_on_one(blocks, "leader", self.lead))
             async with asyncio.TaskGroup() as tasks:
-                for work in (self.write, self.hold, self.count, self.put, self.serve, self.ask):
+                for work in (self.write, self.hold, self.share, self.count, self.put, self.serve, self.ask):
                     tasks.create_task(work(blocks))
+            leading.cancel()
             await self.agree(blocks)
 
     async def write(self, blocks: Blocks) -> None:
@@ -84,6 +99,19 @@ class Worker:
                     for _ in range(3):
                         self.store(grant.token)
                         await asyncio.sleep(0.002)
+
+    async def lead(self, grant: Grant) -> None:
+        while True:
+            self.store(grant.token, "led")
+            await asyncio.sleep(0.02)
+
+    async def share(self, blocks: Blocks) -> None:
+        pool = Semaphore(blocks, "pool", 2)
+        while not self.stops:
+            with contextlib.suppress(*PASSING):
+                async with pool as grant:
+                    self.say("shared", grant.token)
+                    await asyncio.sleep(0.002)
 
     async def count(self, blocks: Blocks) -> None:
         counter = Counter(blocks, "n")
