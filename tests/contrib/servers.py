@@ -24,16 +24,18 @@ SENT = 150  # messages of each client, at least
 
 
 class Service:
-    """`with Service(app, folder)` runs `app` in workers; `folder` gets their log, and is theirs as SITE_FOLDER."""
+    """`with Service(app, folder)` runs `app` in workers; `folder` gets their log, and is theirs as SITE_FOLDER.
+    `options` are those of uvicorn, and `settings` go to the environment."""
 
-    def __init__(self, app: str, folder: Path, workers: int = 3) -> None:
+    def __init__(self, app: str, folder: Path, workers: int = 3, *options: str, **settings: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.log = folder / "log"
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = os.environ | {"PYTHONPATH": path, "SITE_FOLDER": str(folder)}
-        command = [sys.executable, "-m", "uvicorn", app, "--workers", str(workers), "--port", str(self.port)]
+        environment = os.environ | {"PYTHONPATH": path, "SITE_FOLDER": str(folder)} | settings
+        place = ["--workers", str(workers), "--port", str(self.port)]
+        command = [sys.executable, "-m", "uvicorn", app, *place, *options]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
