@@ -4,8 +4,8 @@ a lock, and a request to one process.
     python bench/beside_redis.py            # needs redis-server: apt-get install redis-server
 
 pygroups: the caller and two more members of `uniform`; the caller is not the coordinator, and asks the coordinator.
-Redis: a server without disk, two replicas, and the caller; another client answers the requests.  Each call is made
-alone (`at_once` 1), and by 32 tasks at once.  `nice` below 0 says that other programs had to wait.
+Redis: a server without disk with two replicas, and one without any for locks and for requests, which another client
+answers.  Each call is made alone (`at_once` 1), and by 32 tasks at once.  `nice` below 0 says that other programs had to wait.
 """
 
 from __future__ import annotations
@@ -86,26 +86,27 @@ def client(port: str) -> Any:
 async def serve_redis(port: str) -> None:
     answering = client(port)
     print("ready", flush=True)
-    while True:
-        _, request = await answering.blpop(["requests"])
-        number, _, value = request.partition(b" ")
-        await answering.lpush(b"reply-" + number, value)
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            _, request = await answering.blpop(["requests"])
+            number, _, value = request.partition(b" ")
+            tasks.create_task(answering.rpush(b"reply-" + number, value))
 
 
 @contextlib.asynccontextmanager
 async def redis_calls(folder: str) -> AsyncIterator[Calls]:
     with contextlib.ExitStack() as stack:
-        port = stack.enter_context(redis_server(folder))
+        port, alone = [stack.enter_context(redis_server(f"{folder}-{which}")) for which in ("copied", "alone")]
         for number in range(COPIES):
-            stack.enter_context(redis_server(f"{folder}/{number}", "--replicaof", "127.0.0.1", port))
-        stack.enter_context(server("redis", port))
-        asked = client(port)
-        while (await asked.info("replication"))["connected_slaves"] < COPIES:
+            stack.enter_context(redis_server(f"{folder}-{number}", "--replicaof", "127.0.0.1", port))
+        stack.enter_context(server("redis", alone))
+        copied, asked = client(port), client(alone)
+        while (await copied.info("replication"))["connected_slaves"] < COPIES:
             await asyncio.sleep(0.1)
         numbers = itertools.count()
 
         async def put() -> None:
-            async with asked.pipeline(transaction=False) as pipeline:
+            async with copied.pipeline(transaction=False) as pipeline:
                 await pipeline.set("x", 1).wait(COPIES, 0).execute()
 
         async def lock() -> None:
@@ -114,11 +115,11 @@ async def redis_calls(folder: str) -> AsyncIterator[Calls]:
 
         async def request() -> None:
             number = next(numbers)
-            await asked.lpush("requests", f"{number} 1")
+            await asked.rpush("requests", f"{number} 1")
             await asked.blpop([f"reply-{number}"])
 
         yield {SET: put, LOCK: lock, REQUEST: request}
-        await asked.aclose()
+        await asyncio.gather(copied.aclose(), asked.aclose())
 
 
 @contextlib.contextmanager
