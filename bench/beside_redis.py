@@ -5,7 +5,7 @@ a lock, and a request to one process.
 
 pygroups: the caller and two more members of `uniform`; the caller is not the coordinator, and asks the coordinator.
 Redis: a server without disk with two replicas, and one without any for locks and for requests, which another client
-answers.  Each call is made alone (`at_once` 1), and by 32 tasks at once.  `nice` below 0 says that other programs had to wait.
+answers.  Each call is made alone (`at_once` 1), and by 32 tasks at once.  `nice` below 0: other programs had to wait.
 """
 
 from __future__ import annotations
