@@ -83,7 +83,7 @@ class Stream:
         """Make the output folder, or compare it with the checkpoint.  Raises NotThisStream for another stream's."""
         progress = self._state.progress()
         known = _id_of(self.checkpoint)
-        if progress.batch >= 0 and known != progress.checkpoint:
+        if progress.batch >= 0 and (known or "") != progress.checkpoint:
             raise NotThisStream(
                 f"{self.out} has the tables of a stream whose checkpoint is not {self.checkpoint}: give --out and "
                 "--checkpoint as they were, or new folders"
