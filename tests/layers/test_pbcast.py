@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from pygroups.core.address import Address
-from pygroups.core.events import Consumed, Event, Gap, Leave, NewView
+from pygroups.core.events import Consumed, Event, Excluded, Gap, Leave, NewView
 from pygroups.core.layer import NEVER, Env
 from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.run import Run, pack
@@ -416,6 +416,17 @@ def test_what_came_behind_the_first_view_of_a_joiner_follows_it() -> None:
     take(node, Run(world.nodes[0].me, node.me, (Starts(view.id, [1, 1, 1]),)))
     node.layer.up(one)
     assert node.layer.above == [one] or node.layer.above[-1] is one
+
+
+def test_a_joiner_that_is_let_go_before_its_start_hands_up_all_its_views() -> None:
+    world = quiet(2)
+    node, view = joiner(world)
+    later = structs.replace(view, id=ViewId(3, view.id.leader))
+    node.layer.up_event(NewView(later, view.id, view.members, (), (), True, None))
+    node.layer.up_event(Excluded("left", ""))
+    above = node.layer.above
+    assert [item.view.id.number for item in above if isinstance(item, NewView)] == [2, 3]
+    assert isinstance(above[-1], Excluded) and node.layer.wake == NEVER
 
 
 # -- order, own messages, and a program that reads slowly

@@ -426,11 +426,11 @@ class Pbcast(Layer):
         if isinstance(event, NewView):
             self._install(event)
         elif isinstance(event, Excluded):
+            if self.starting is not None:  # the views behind the first one follow it
+                self._started(self.starting, {})
             self.stopped, self.wake = True, NEVER
             self.gossip_at = self.start_at = self.leave_at = NEVER
             self.repair.wants = {}
-            behind, self.behind, self.starting = self.behind, [], None
-            self.above += behind
             self.above.append(event)
         elif self.starting is not None:
             self._wait(event)
