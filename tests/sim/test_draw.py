@@ -76,6 +76,7 @@ def test_each_fault_can_be_had_alone(fault: str) -> None:
         "stranger": {"Beside"},
         "directory": {"Mislead"},
         "unshown": {"Cut", "Mislead"},
+        "attack": {"Attack"},
         "disk-full": {"DiskFull"},
         "burst": {"bursts"},
         **{name: {"Cut", *MEANWHILE} for name in ("stay-oneway", "stay-pair", "stay-apart", "unreached", "refused")},

@@ -51,6 +51,7 @@ SHOWN_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "settings": ("other settings",),
     "directory": ("directory: late", "directory: former", "directory: some"),
     "unshown": ("directory: nobody",),
+    "attack": ("attack", "frames of an attacker"),
     "drift": ("drifting clocks",),
     "loss": ("lost",),
     "burst": ("burst", "lost"),

@@ -41,6 +41,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "settings": "some processes have other settings: their group must never merge with the other one",
     "directory": "the directory answers late, with ended processes, or incompletely",
     "unshown": "sides part and merge while the directory shows no member to any other",
+    "attack": "a process that is in no view sends noise, frames of another group, and heads that only members may send",
     "clock": "wall clocks are set ahead and back",
     "drift": "the clocks of the members run at different speeds",
     "loss": "single frames are lost",

@@ -14,7 +14,7 @@ from pygroups.core.services import ANY_SIZE, GOSSIP, MEMBERSHIP, MERGING, PRIMAR
 from pygroups.layers.profiles import profile_named
 from pygroups.sim.promises.facts import MEMBERS
 
-from . import expelling, kinds, lasting, operators, settings, unshown
+from . import attacks, expelling, kinds, lasting, operators, settings, unshown
 from .catalog import DISTURBING, FAULTS, GRAVE, STEPS, is_swarm, possible
 from .fault_plan import FORMATION, FaultPlan
 from .schedule import Habits, OnMerge, Schedule, Weather, stream
@@ -31,6 +31,7 @@ LONG: Final = 0.08  # share of the schedules with late copies that last long, so
 
 
 STAYS: Final = 0.3  # share of the schedules that get a lasting fault, among those that may have one
+_DRAWN_ALONE: Final = (expelling.FAULT, settings.FAULT, unshown.FAULT, attacks.FAULT)  # with streams of their own
 NOTHING_STAYS: Final = lasting.Stay(0, False)
 STREAMS: Final = 0.25  # share of the schedules in which frames travel as over TCP
 LOSING: Final = 0.8  # share of the schedules with losses, in a profile that is made for them
@@ -58,6 +59,11 @@ def draw(seed: int, wish: Wish) -> Schedule:
     if unshown.FAULT in wish.faults and not wish.majority and MERGING in profile_named(wish.profile).services:
         share = unshown.SHARE if is_swarm(wish.faults) else 0.9
         schedule = unshown.add(stream(seed, unshown.FAULT), schedule, share=share)
+    services = profile_named(wish.profile).services
+    if attacks.FAULT in wish.faults and MEMBERSHIP in services and GOSSIP not in services:
+        schedule = attacks.add(
+            stream(seed, attacks.FAULT), schedule, share=attacks.SHARE if is_swarm(wish.faults) else 0.9
+        )
     others = _others(stream(seed, settings.FAULT), schedule, wish)
     return structs.replace(schedule, others=others.names, others_meet_at=others.meet_at)
 
@@ -211,7 +217,7 @@ def _part(rng: Random, wish: Wish) -> tuple[str, ...]:
     fault that makes a living process look dead; in these no member may be suspected wrongly.
     """
     wished = possible(wish.faults, profile_named(wish.profile).services)
-    wished = tuple(fault for fault in wished if fault not in (expelling.FAULT, settings.FAULT, unshown.FAULT))
+    wished = tuple(fault for fault in wished if fault not in _DRAWN_ALONE)
     if rng.random() < 0.15:
         wished = tuple(fault for fault in wished if fault not in DISTURBING)
     share = rng.choice((0.25, 0.5, 0.75)) if is_swarm(wish.faults) else 0.8

@@ -220,6 +220,14 @@ class Mislead(Step, frozen=True, tag="mislead"):
     lasts: Time
 
 
+class Attack(Step, frozen=True, kw_only=True, tag="attack"):
+    """So many frames of a process that is in no view arrive at `who` within a millisecond: noise, frames of another
+    group, and forged heads that only members may send."""
+
+    who: str
+    frames: Count
+
+
 class Gather(Step, frozen=True, tag="gather"):
     """Each process in a view that is not on the largest side ends and starts again.  An operator would do the same,
     because sides do not merge."""
@@ -256,6 +264,7 @@ Action = (
     | CloseConnection
     | Beside
     | Mislead
+    | Attack
     | Gather
     | Vouch
 )

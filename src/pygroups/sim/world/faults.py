@@ -9,6 +9,7 @@ from pygroups.core.stack import Output
 
 from ..schedules.steps import (
     Action,
+    Attack,
     Beside,
     Break,
     Clog,
@@ -31,6 +32,7 @@ from ..schedules.steps import (
     Unread,
     Vouch,
 )
+from .attack import attack
 from .link_faults import (
     ReleaseOfFaults,
     aim_cut,
@@ -123,4 +125,5 @@ _EFFECTS: Final[dict[type, Callable[[World, Any], None]]] = {
     Beside: begin_beside,
     Mislead: begin_misleading,
     Vouch: vouch,
+    Attack: attack,
 }

@@ -105,6 +105,8 @@ class VirtualWorld(Generic[P]):
         if dest not in process.routes:
             self.no_route(process, len(frames))
             return
+        if dest not in self.lives:
+            return  # an answer to an attacker, who listens nowhere
         if self.pipes is not None:
             self.pipes.send(process.address, dest, frames)
             return
