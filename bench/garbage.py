@@ -1,4 +1,4 @@
-"""The CPU that one garbage datagram costs a UDP member with a secret: within the allowance for unknown places, and beyond it.
+"""The CPU that a garbage datagram costs a UDP member with a secret: one that is read, and one of a flood.
 
 CPU time of the reading thread, which does not depend on the load of the machine; the best of several tries.
 """
@@ -34,11 +34,8 @@ ME = Address("B", "2" * 16)
 def garbage() -> dict[str, list[bytes]]:
     """Datagrams of each kind."""
     forged = [OPEN_PART.pack(b"P", VERSION, 1, 0, os.urandom(8), number) + os.urandom(200) for number in range(AT_ONCE)]
-    return {
-        "forged": forged,
-        "noise": [b"\x93" + os.urandom(200)] * AT_ONCE,
-        "part": [b"S" + os.urandom(300)] * AT_ONCE,
-    }
+    noise, part = b"\x93" + os.urandom(200), b"S" + os.urandom(300)
+    return {"forged": forged, "noise": [noise] * AT_ONCE, "part": [part] * AT_ONCE}
 
 
 async def cost(data: list[bytes], *, known: bool) -> float:

@@ -19,6 +19,7 @@ from pygroups.sim.schedules.schedule import Habits, Schedule, Weather, from_json
 from pygroups.sim.schedules.stages import kinds, labels
 from pygroups.sim.schedules.steps import (
     Action,
+    Attack,
     Beside,
     Break,
     Clog,
@@ -316,6 +317,7 @@ def test_every_step_is_data() -> None:
         CloseConnection(at=1, who="A", other="B"),
         Beside(at=1, who="A", lasts=5, stranger=True),
         Mislead(at=1, how="former", lasts=5),
+        Attack(at=1, who="A", frames=3),
         Gather(at=2),
         Vouch(at=2, who="A"),
     )
