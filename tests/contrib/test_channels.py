@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import os
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -198,6 +199,23 @@ def test_threads_and_later_event_loops_use_one_layer(layers: Layers, tmp_path: P
     mine = asyncio.run(layer.new_channel())
     asyncio.run(layer.send(mine, {"n": 1}))
     assert asyncio.run(layer.receive(mine)) == {"n": 1}
+    asyncio.run(layer.close())
+
+
+def test_a_forked_worker_is_a_member_of_its_own(tmp_path: Path) -> None:
+    layer = GroupLayer("t", discovery=f"dir:{tmp_path}", timeout=300)
+    mine = asyncio.run(layer.new_channel())
+    asyncio.run(layer.send(mine, {"n": 1}))
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            asyncio.run(layer.send(mine, {"n": 2}))
+            assert asyncio.run(layer.new_channel()).split(".")[1] != mine.split(".")[1]
+            asyncio.run(layer.close())
+            os._exit(0)
+        os._exit(1)
+    assert [asyncio.run(layer.receive(mine)) for _ in range(2)] == [{"n": 1}, {"n": 2}]
+    assert os.waitpid(child, 0)[1] == 0
     asyncio.run(layer.close())
 
 
