@@ -17,6 +17,7 @@ from pygroups.core.limits import (
     Config,
 )
 from pygroups.drivers.tcp.door import READ_BYTES
+from pygroups.drivers.transports import TCP
 
 FIELDS = Config.__struct_fields__
 
@@ -79,6 +80,8 @@ def test_limits_of_the_wire_hold_what_they_have_to() -> None:
     config = Config()
     assert config.run_bytes + 2 * ENTRY_BYTES <= BODY_MAX, "a full run and its lengths"
     assert FRAME_FILL + BODY_MAX < FRAME_MAX, "a frame takes one more run until it is full"
-    assert FRAME_FILL + config.run_bytes + 8_192 < READ_BYTES, "no frame of data needs a larger buffer than there is"
+    grown = config.run_bytes * TCP.limits(config).run_growth
+    assert grown + 2 * ENTRY_BYTES <= BODY_MAX, "a run that has grown"
+    assert FRAME_FILL + grown + 8_192 < READ_BYTES, "no frame of data needs a larger buffer than there is"
     longest = 64 + 16 + 13  # a name, an incarnation, a number and what msgpack adds
     assert MARKS_MAX * longest + FRAME_FILL < FRAME_MAX, "a digest fits a frame"

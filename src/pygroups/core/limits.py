@@ -12,7 +12,7 @@ from .errors import UsageError
 
 FRAME_MAX: Final = 16 << 20  # one frame, header included
 FRAME_FILL: Final = 128 << 10  # a frame of this size takes no further run, so that one read can receive it
-BODY_MAX: Final = 128 << 10  # the body of one run: a full run and its length fields
+BODY_MAX: Final = 512 << 10  # the body of one run: a full run that has grown, and its length fields
 RUN_MESSAGES_MAX: Final = 1 << 16
 RUNS_PER_FRAME_MAX: Final = 1 << 12  # bounds the memory of a frame: even an empty run costs some hundred bytes
 HEADS_MAX: Final = 32  # on one run

@@ -15,6 +15,7 @@ from .udp.datagrams import DATAGRAM_LARGEST, DATAGRAM_LEAST, PART
 
 PARTS: Final = 2  # datagrams of a piece, and of a full run at first
 GROWTH: Final = 8  # times so many while few runs are lost
+TCP_GROWTH: Final = 4  # the same over TCP, where none is lost while a connection stands
 HEADROOM: Final = 280  # bytes of a datagram for the headers and heads of a run, if names have ten letters or so
 EXAMPLES: Final = "'tcp', 'udp', or 'udp:239.1.2.3:7000' for IP multicast"
 
@@ -32,7 +33,7 @@ class Transport(NamedTuple):
         One lost datagram costs one run.  A frame with long names may be a little larger; such a frame has a part more.
         """
         if self.kind == "tcp":
-            return config
+            return msgspec.structs.replace(config, run_growth=_growth(TCP_GROWTH, config.run_bytes))
         if not DATAGRAM_LEAST <= config.datagram <= DATAGRAM_LARGEST:
             raise UsageError(
                 f"config datagram={config.datagram} must be between {DATAGRAM_LEAST} and {DATAGRAM_LARGEST} bytes"
@@ -42,7 +43,7 @@ class Transport(NamedTuple):
         return msgspec.structs.replace(
             config,
             run_bytes=min(config.run_bytes, fits),
-            run_growth=1 if parts == 1 else max(1, min(GROWTH, BODY_MAX // 2 // max(1, fits))),
+            run_growth=1 if parts == 1 else _growth(GROWTH, fits),
             run_bytes_lossy=one,
             state_chunk=min(config.state_chunk, fits),
         )
@@ -50,6 +51,11 @@ class Transport(NamedTuple):
     def frame_bytes(self, config: Config) -> int | None:
         """The largest size of a frame with several runs; None for the limit of the wire."""
         return None if self.kind == "tcp" else config.datagram
+
+
+def _growth(most: int, run_bytes: int) -> int:
+    """How many times `run_bytes` a run may grow to, within the limits of the wire."""
+    return max(1, min(most, BODY_MAX // 2 // max(1, run_bytes)))
 
 
 TCP: Final = Transport("tcp")

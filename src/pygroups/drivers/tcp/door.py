@@ -29,7 +29,7 @@ from ..rate_limited import RateLimitedLog
 from ..sockets import prepared
 from .incoming import Incoming
 
-READ_BYTES: Final = 256 << 10  # read at once
+READ_BYTES: Final = 512 << 10  # read at once
 BACKLOG: Final = 128
 ACCEPTED_AT_ONCE: Final = 32  # in one pass of the loop
 ACCEPT_PAUSE: Final = 0.1  # seconds, after the system had no room for a connection
