@@ -66,8 +66,8 @@ def measure(seconds: float, repeat: int) -> None:
         loads.append({"what": what, "size": size} | {name: middle[name] for name in names})
     times = [asyncio.run(latency(MEMBERS, 100, 200.0, seconds)) for _ in range(repeat)]
     lone = {
-        "from the send to the sender's own delivery, p50": f"{statistics.median([t['p50_ms'] for t in times])} ms",
-        "the same, p99": f"{statistics.median([t['p99_ms'] for t in times])} ms",
+        "from the send to the sender's own delivery, p50": f"{statistics.median([t['p50_ms'] for t in times]):.2f} ms",
+        "the same, p99": f"{statistics.median([t['p99_ms'] for t in times]):.2f} ms",
         "function calls in all members": round(count("lone").calls),
         "function calls of a run in a flood": round(count("flood").calls),
     }
