@@ -35,6 +35,11 @@ def test_after_a_flood_strangers_are_read_again() -> None:
     assert sum(strangers.admit(STRANGER, 9.0) for _ in range(STRANGERS_PER_SECOND)) == STRANGERS_PER_SECOND
 
 
+def test_datagrams_that_come_at_once_count_one_by_one() -> None:
+    strangers = Strangers(8, lambda what, by: None)
+    assert sum(64 * strangers.admit(STRANGER, 5.0, 64) for _ in range(160)) <= 2 * STRANGERS_PER_SECOND
+
+
 def test_known_places_are_few() -> None:
     strangers = Strangers(8, lambda what, by: None)
     for port in range(20):

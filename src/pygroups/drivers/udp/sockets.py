@@ -52,8 +52,8 @@ class SocketsNetwork(Protocol):
     crashed: Callable[[BaseException], None]
 
     def arrived(self, datagram: memoryview, place: SocketAddress) -> None: ...
-    def admits(self, place: SocketAddress) -> bool:
-        """Whether to read a datagram from `place`."""
+    def admits(self, place: SocketAddress, count: int) -> bool:
+        """Whether to read `count` datagrams from `place`."""
 
     def refused_at(self, place: SocketAddress) -> None:
         """The host says that no process listens at `place`."""
@@ -281,10 +281,10 @@ class Datagrams:
             except OSError:
                 self._read_errors(sock)
                 continue
-            sender = _unmapped(place)
-            if not self.network.admits(sender):
-                continue
+            sender = _unmapped(place) if self.sends_six else place
             one = _SEGMENTS.unpack(ancillary[0][2])[0] if ancillary else size  # the size of each datagram but the last
+            if not self.network.admits(sender, -(-size // one) if ancillary else 1):
+                continue
             for begin in range(0, size, one) if size else (0,):
                 self.network.arrived(area[begin : min(begin + one, size)], sender)
         self._read_errors(sock)

@@ -31,21 +31,21 @@ class Strangers:
         self._left = float(STRANGERS_PER_SECOND)
         self._filled_at = 0.0
 
-    def admit(self, place: SocketAddress, now: float) -> bool:
-        """Count a datagram from `place` at `now` (seconds).  Returns whether to read it."""
+    def admit(self, place: SocketAddress, now: float, count: int = 1) -> bool:
+        """Count `count` datagrams that came from `place` at once, at `now` (seconds).  Returns whether to read them."""
         if place in self.known:
             return True
         left = min(STRANGERS_PER_SECOND, self._left + (now - self._filled_at) * STRANGERS_PER_SECOND)
         self._filled_at = now
         if left >= 1.0:
-            self._left = left - 1.0
+            self._left = left - count
             return True
         self._left = left
-        self._dropped += 1
-        if self._dropped < READ_ONE_OF:
+        self._dropped += count
+        if self._dropped < READ_ONE_OF * count:
             return False
+        self._count("datagrams of unknown places that were not read in a flood", self._dropped - count)
         self._dropped = 0
-        self._count("datagrams of unknown places that were not read in a flood", READ_ONE_OF - 1)
         return True
 
     def heard(self, place: SocketAddress) -> None:

@@ -298,9 +298,9 @@ class UdpNetwork(Network):
 
     # -- received datagrams
 
-    def admits(self, place: SocketAddress) -> bool:
-        """Whether to read a datagram from `place`; False for most of a flood.  Without a secret all are read."""
-        return self.handshake.seal is None or self.strangers.admit(place, self.loop.time())
+    def admits(self, place: SocketAddress, count: int) -> bool:
+        """Whether to read `count` datagrams from `place`; False for most of a flood.  Without a secret all are read."""
+        return self.handshake.seal is None or self.strangers.admit(place, self.loop.time(), count)
 
     def arrived(self, datagram: memoryview, place: SocketAddress) -> None:
         """A datagram came from `place`."""
