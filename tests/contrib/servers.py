@@ -160,7 +160,7 @@ async def kill_under_load(port: int, kind: type[WebSocket]) -> tuple[list[Client
     os.kill(victim, signal.SIGKILL)
     await asyncio.gather(*talking, return_exceptions=True)
     with contextlib.suppress(TimeoutError):  # what has not come by then is missing
-        async with asyncio.timeout(patience(30)):
+        async with asyncio.timeout(patience(5)):
             await _until(lambda: all(len(one.numbers(other)) >= other.sent for one in kept for other in kept))
     for one in those:
         await one.socket.socket.close()
