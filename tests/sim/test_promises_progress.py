@@ -42,6 +42,8 @@ class Looks(History):
             self.judge.around.services |= {"MERGING"}
         elif line == "majority":
             self.judge.around.services |= {"PRIMARY"}
+        elif match := re.fullmatch(r"overtaken (\d+) ms", line):
+            self.judge.around.overtaken_by = int(match[1]) * MILLISECOND
         elif line == "break":
             self.changes += 1
         elif match := re.fullmatch(r"changed (\d+)", line):
@@ -167,6 +169,8 @@ JOINS = {
     "it joins at once": (WELL + "start C\nafter 70 ms\n" + INSIDE, 1, False),
     "it joins slowly": (WELL + SLOWLY, 1, True),
     "it joins slowly, though others cannot join": (WELL + SLOWLY + "; D outside; cut A>D B>D C>D", 1, True),
+    "it joins slowly, as frames overtake others": ("overtaken 40 ms\n" + WELL + SLOWLY, 1, False),
+    "it joins more slowly than frames that others overtake": ("overtaken 20 ms\n" + WELL + SLOWLY, 1, True),
     "it joins slowly, as it does not reach everybody": (WELL + SLOWLY + "; cut B>C", 0, False),
     "it joins slowly, as something else happens": (WELL + "break\n" + SLOWLY, 0, False),
     "it joins slowly, as another one joins": (WELL + "start D\n" + SLOWLY, 0, False),

@@ -74,7 +74,7 @@ class Joins(Check):
             return
         config, took = self.around.config, self.views[joining.member] - joining.born
         self.judged += 1
-        if took > config.batch + SPARE + TRIPS * self.around.trip:
+        if took > config.batch + SPARE + TRIPS * (self.around.trip + self.around.overtaken_by):
             detail = f"the join took {took} us, although the joiner reaches all members"
             self.broken("join-in-time", detail, member=joining.member)
 
