@@ -186,7 +186,7 @@ class Sequencer(PassingLayer):
         if type(head) is Data:
             if run.origin is None or run.dest is not None:
                 self.env.drop("order without payloads")
-            elif self.view is None or run.stream != self.view.coordinator:
+            elif self.view is None or run.stream != self.view.members[0]:  # its coordinator
                 self.env.drop("order of a process that does not order")
             else:
                 return self._ordered(run, run.origin)
