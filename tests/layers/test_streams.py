@@ -76,7 +76,9 @@ class OneNumbers(Layer):
     def up(self, run: Run) -> None:
         head = run.head
         if isinstance(head, Bcast):
-            self.streams.take(head.view, A, head.seq, run)
+            above = self.streams.take(head.view, A, head.seq, run)
+            if above is not None:
+                self.above.append(above)
         elif isinstance(head, Resend):
             self.streams.requested(head.view, head.stream, head.ranges, run)
 
