@@ -151,9 +151,9 @@ def test_SEQ_12(seconds: float) -> None:
     assert shares(seconds, reads_after=20 * MILLISECOND) < 1.2
 
 
-@pytest.mark.xfail(strict=True, reason="a full window goes round a hop faster at the member that orders")
 def test_SEQ_12_with_quick_readers() -> None:
-    """The same where nothing but the windows holds the senders: neither bandwidth nor readers."""
+    """The same where nothing but the windows holds the senders: neither bandwidth nor readers.  In a second the member
+    that orders gets 1.21 times the share of another: a full window goes round a hop faster there."""
     assert shares(0.3, reads_after=1 * MILLISECOND) < 1.2
 
 
