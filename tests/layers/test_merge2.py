@@ -202,6 +202,11 @@ def own(first: int, count: int) -> Run:
     return Run(A, None, (), A, first, 0, count, bytes(10 * count))
 
 
+def ordered(first: int, count: int) -> Run:
+    """The same from B, the coordinator of the merged view."""
+    return Run(B, None, (SequencerData(),), A, first, 0, count, bytes(10 * count), B, 1)
+
+
 def merged_view(first: int, count: int) -> NewView:
     gap = Gap(A, first, count, (C,))
     return NewView(view(8, B, A, C), AB.id, (B, A), (C,), (), True, None, gaps=(gap,))
@@ -216,9 +221,9 @@ def test_mrg_31_sequencer_forwards_no_message_that_the_other_side_delivered() ->
     layer.below.clear()
     layer.up_event(merged_view(1, 3))
     assert [run.first for run in layer.below if isinstance(run, Run)] == [4]
-    layer.up(own(4, 1).push(SequencerData()))
+    layer.up(ordered(4, 1))
     assert layer.gauges()["forward_table"] == 0
-    layer.up(own(1, 2).push(SequencerData()))
+    layer.up(ordered(1, 2))
     assert layer.env.counters["drop ordered twice"] == 1
 
 
