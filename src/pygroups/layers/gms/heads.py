@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 from msgspec import Meta
@@ -10,10 +10,11 @@ from msgspec import Meta
 from pygroups.core.address import Address
 from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
 from ..streams.gaps import LACKS_MAX, Next, OriginRanges
-from .decisions.electors import Electors
+from .decisions.electors import TABLES, Electors
 from .decisions.suspicion import Suspicion
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
@@ -129,6 +130,28 @@ class SideEnd(msgspec.Struct, array_like=True):
 
 class Difference(msgspec.Struct, array_like=True):
     """A proposal on the wire, as its difference to the earlier views: see proposal.py."""
+
+    tables: ClassVar[Tables] = {
+        "digest": "marks",
+        "digest[]": "fixed",
+        "expelled": "members_max",
+        "joiners": "members_max",
+        "lacks": "marks",
+        "lacks[]": LACKS_MAX,
+        "lacks[][]": "fixed",
+        "lacks[][][]": "members_max",
+        "sides": "members_max",
+        "sides[].cut": "members_max",
+        "sides[].holders": "members_max",
+        "sides[].marks": "marks",
+        "sides[].out": "members_max",
+        "sides[].view.contacts": "members_max",
+        "sides[].view.members": "members_max",
+        "sides[].view.since": "members_max",
+        "standings": "members_max",
+        "standings[].failed": "members_max",
+        **under("electors", TABLES),
+    }
 
     ballot: Ballot
     id: ViewId  # of the next view

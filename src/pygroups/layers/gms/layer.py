@@ -104,6 +104,8 @@ class Gms(Membership):
         "inbox": "turn",
         "later": "later",
         "later[].suspects": "members_max",
+        "later[].vouched": "members_max",
+        **under("later[].difference", Difference.tables),
         "spoken_for": "members",
         "vouched": "members",
         **under("electors", TABLES),
