@@ -1,8 +1,9 @@
 """All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
 
-Eight pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
-commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark, of planted bugs,
-of the simulator, of scenarios, and of layers, drivers and blocks.  So no core is idle until nearly the end.
+Nine pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
+commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark in each half, of
+planted bugs, of the simulator, of scenarios, and of layers, drivers and blocks.  So no core is idle until nearly the
+end.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.
@@ -26,13 +27,15 @@ HOME: Final = Path(__file__).resolve().parents[1]
 BESIDE: Final = {
     "processes": ("e2e",),
     "commands": ("cli", "examples", "testing", "contrib"),
-    "audit": ("pipeline",),
+    "audit": ("pipeline/test_[a-o]*.py",),
+    "audit, second half": ("pipeline/test_[p-z]*.py",),
     "mutants": ("mutants", "house", "exhaustive"),
     "simulator": ("sim",),
     "scenarios": ("scenarios",),
     "layers": ("layers", "core", "wire", "journal", "drivers", "blocks"),
 }
-"""The folders of the parts whose output comes at the end. Every other folder, new ones too, is of the first part."""
+"""The folders of the parts whose output comes at the end, or files of one. Every other folder, new ones too, is of the
+first part."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")
 """Each part lists its slowest tests at its end."""
 
@@ -51,12 +54,17 @@ class Ended(NamedTuple):
 
 def parts(options: Sequence[str] = ()) -> list[Part]:
     """The calls of pytest. Each has a cache of its own, as each writes one at the end."""
-    beside = {name: [f"tests/{folder}" for folder in folders] for name, folders in BESIDE.items()}
-    ignored = [f"--ignore={folder}" for folders in beside.values() for folder in folders]
+    beside = {name: [path for folder in folders for path in _paths(folder)] for name, folders in BESIDE.items()}
+    whole = dict.fromkeys(folder.partition("/")[0] for folders in BESIDE.values() for folder in folders)
+    ignored = [f"--ignore=tests/{folder}" for folder in whole]
     return [
         Part("tests that wait", [*_pytest("wait", options), *ignored]),
         *(Part(f"tests of the {name}", [*_pytest(name, options), *folders]) for name, folders in beside.items()),
     ]
+
+
+def _paths(folder: str) -> list[str]:
+    return [str(path.relative_to(HOME)) for path in sorted((HOME / "tests").glob(folder))]
 
 
 def _pytest(cache: str, options: Sequence[str]) -> list[str]:

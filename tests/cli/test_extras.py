@@ -70,6 +70,7 @@ EVERY_COMMAND: dict[str, tuple[list[str], int]] = {
     "primary": (["g", "--gone", "A@00"], 2),
     "secret": (["new"], 0),
     "simulate": (["--seeds", "0:2", "--jobs", "1"], 0),
+    "stream": ([".", "--out", "found", "--once"], 2),
     "sweep": (["--seeds", "0:2", "--out", "sweep"], 2),
 }
 """Arguments with which each command does its work, and its exit code without the extra."""

@@ -20,13 +20,17 @@ def test_every_folder_is_in_one_part_and_no_other_option_leaves_a_test_out() -> 
     waiting, *computing = parts.parts(["-q"])
     first = ["-m", "pytest", "-o"]
     for part, (name, folders) in zip(computing, parts.BESIDE.items(), strict=True):
-        named = [f"tests/{folder}" for folder in folders]
+        named = [f"tests/{path.relative_to(TESTS)}" for folder in folders for path in sorted(TESTS.glob(folder))]
         assert part.command[1:] == [*first, f"cache_dir=.pytest_cache/{name}", *parts.SLOWEST, "-q", *named]
     listed = [folder for folders in parts.BESIDE.values() for folder in folders]
     assert len(set(listed)) == len(listed), "a folder in two parts runs twice"
-    ignored = [f"--ignore=tests/{folder}" for folder in listed]
+    whole = list(dict.fromkeys(folder.partition("/")[0] for folder in listed))
+    ignored = [f"--ignore=tests/{folder}" for folder in whole]
     assert waiting.command[1:] == [*first, "cache_dir=.pytest_cache/wait", *parts.SLOWEST, "-q", *ignored]
-    assert all(list((TESTS / folder).glob("test_*.py")) for folder in listed)
+    assert all(list((TESTS / folder).glob("test_*.py")) for folder in whole)
+    for folder in whole:
+        files = [path for one in listed for path in TESTS.glob(one) if path.is_file() and path.parent.name == folder]
+        assert folder in listed or sorted(files) == sorted((TESTS / folder).glob("test_*.py"))
 
 
 @pytest.mark.parametrize("codes", [(0, 0, 0), (3, 0, 0), (0, 5, 0), (0, 0, 1), (1, 1, 1)])

@@ -637,19 +637,20 @@ def test_a_test_that_goes_on_for_ever_ends_at_its_limit() -> None:
 def test_a_broken_promise_fails_the_test_with_its_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     from pygroups.layers.nakack import Nakack
 
-    def twice(self: Nakack, run: Any) -> None:
-        original(self, run)
-        if self.above and run.count:
-            self.above.append(self.above[-1])
+    def twice(self: Nakack, run: Any) -> Any:
+        risen = original(self, run)
+        if risen is not None and run.count:
+            self.above.append(risen)
+        return risen
 
-    original = Nakack.up
+    original = Nakack.rise
 
     async def story(group: Group) -> None:
         async with Channel("g", name="A", profile="fifo") as a, Channel("g", name="B", profile="fifo"):
             await a.send(b"x")
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(Nakack, "up", twice)
+    monkeypatch.setattr(Nakack, "rise", twice)
     group = Group(seed=5)
     with pytest.raises(Broken, match="no-duplication") as raised:
         group.run(story, group)

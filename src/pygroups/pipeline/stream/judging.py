@@ -79,7 +79,7 @@ def _early(session: SparkSession, recorded: Recorded, batch: Batch, store: Store
     begins = session.createDataFrame(list(batch.begin.items()), "life bigint, begin bigint").coalesce(1)
 
     def are_new(rows: DataFrame) -> DataFrame:
-        return recorded.gathered(rows.join(F.broadcast(begins), "life").where("index >= begin"))
+        return recorded.gathered(rows.join(begins, "life").where("index >= begin"))
 
     counted = count(tables, _restricted(rules, {"views": are_new, "streams": None, "others": are_new}))
     earlier = session.createDataFrame(batch.delivered).coalesce(1) if batch.delivered.num_rows else None
