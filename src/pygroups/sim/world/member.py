@@ -184,13 +184,16 @@ class SimulatedMember(ProcessLoop):
         output = run_layers(self.stack, consumed, now)
         if self.armed:
             output = self.world.trapped(self, output)
+        asked = [record for record in output.records if record[0] == "suspect"]  # a view may follow
+        if asked:
+            self.judge.recorded(self.address, asked)
         try:
             hand_out(output, now, self)
         except Died:
             self.world.crash(self)
             return
         if output.records:
-            self.judge.recorded(self.address, output.records)
+            self.judge.recorded(self.address, [record for record in output.records if record[0] != "suspect"])
         if not self.ended:
             self._turned()
 
