@@ -214,7 +214,8 @@ class Beside(Step, frozen=True, tag="beside"):
 
 class Mislead(Step, frozen=True, tag="mislead"):
     """For a time the directory answers `late`, names `former` members too, names only `some` members, or shows `nobody`
-    to members; processes without a view still see the members then."""
+    to members; processes without a view still see the members then.  Where processes take part in a birth, one of the
+    `some` is always a member: two processes that forgot their group, and are shown none of it, begin another one."""
 
     how: How
     lasts: Time

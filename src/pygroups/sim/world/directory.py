@@ -25,6 +25,7 @@ class Directory:
         self.apart: tuple[str, ...] = ()  # processes that find, and are found by, each other only
         self.former: dict[Address, str] = {}  # all processes that were members
         self.seekers: dict[Address, str] = {}  # the processes that looked for members, and have no view
+        self.births = False  # whether processes take part in a birth, and no lock decides who founds the group
         self._wrong: dict[How, int] = {}  # the kinds of wrong answers, with the ends of their periods
 
     def parts(self, names: tuple[str, ...]) -> None:
@@ -66,7 +67,11 @@ class Directory:
         members = {**former, **found.members} if self.is_wrong("former", now) else found.members
         some = self.is_wrong("some", now)
         if some:
-            members = {member: contact for member, contact in members.items() if chance.random() < 0.5}
+            shown = {member: contact for member, contact in members.items() if chance.random() < 0.5}
+            if self.births and who not in self.members and found.members and not shown.keys() & found.members.keys():
+                first = min(found.members)  # who has lost its folder cannot know of a group that nobody names
+                shown[first] = found.members[first]
+            members = shown
         return Found(members, False, found.seekers, found.complete and not some)
 
     def find(self, who: Address, founding: bool = True) -> Found:

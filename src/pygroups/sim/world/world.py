@@ -90,6 +90,7 @@ class World(VirtualWorld[SimulatedMember]):
         around = judge.around
         around.clock, around.restless, around.config = lambda: self.agenda.now, self.is_restless, self.config
         around.trip, around.journals = schedule.trip, self.judges_journals
+        self.directory.births = schedule.expect > 0
         around.overtaken_by = schedule.weather.reorder_by if schedule.weather.reorder else 0
         self._keeps_for = max((step.since for step in schedule.actions if isinstance(step, Replay)), default=0)
         self._kept: dict[tuple[str, str], deque[Kept]] = {}  # frames for a replay, by sending and receiving host
