@@ -128,29 +128,35 @@ class SideEnd(msgspec.Struct, array_like=True):
     marks: OriginMarks = {}
 
 
+DECIDED: Final[Tables] = {
+    "digest": "marks",
+    "digest[]": "fixed",
+    "expelled": "members_max",
+    "lacks": "marks",
+    "lacks[]": LACKS_MAX,
+    "lacks[][]": "fixed",
+    "lacks[][][]": "members_max",
+    "sides": "members_max",
+    "sides[].cut": "members_max",
+    "sides[].holders": "members_max",
+    "sides[].marks": "marks",
+    "sides[].view.contacts": "members_max",
+    "sides[].view.members": "members_max",
+    "standings": "members_max",
+    "standings[].failed": "members_max",
+    **under("electors", TABLES),
+}
+"""The rows of a proposal, whole or as its difference."""
+
+
 class Difference(msgspec.Struct, array_like=True):
     """A proposal on the wire, as its difference to the earlier views: see proposal.py."""
 
     tables: ClassVar[Tables] = {
-        "digest": "marks",
-        "digest[]": "fixed",
-        "expelled": "members_max",
+        **DECIDED,
         "joiners": "members_max",
-        "lacks": "marks",
-        "lacks[]": LACKS_MAX,
-        "lacks[][]": "fixed",
-        "lacks[][][]": "members_max",
-        "sides": "members_max",
-        "sides[].cut": "members_max",
-        "sides[].holders": "members_max",
-        "sides[].marks": "marks",
         "sides[].out": "members_max",
-        "sides[].view.contacts": "members_max",
-        "sides[].view.members": "members_max",
         "sides[].view.since": "members_max",
-        "standings": "members_max",
-        "standings[].failed": "members_max",
-        **under("electors", TABLES),
     }
 
     ballot: Ballot

@@ -20,10 +20,8 @@ from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.standing import Standing
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import UNBORN, AgreedView, Ballot, Lack, Lacks, Subgroup, ViewId
-from pygroups.layers.gms.decisions.electors import TABLES
-from pygroups.layers.streams.gaps import LACKS_MAX
 
-from ..heads import Difference, SideEnd
+from ..heads import DECIDED, Difference, SideEnd
 from .electors import Electorate
 
 
@@ -45,25 +43,7 @@ class Side(msgspec.Struct):
 class Proposal(msgspec.Struct):
     """The next view, and the sides that it comes from: one in a view change, several in a merge."""
 
-    tables: ClassVar[Tables] = {
-        "digest": "marks",
-        "digest[]": "fixed",
-        "expelled": "members_max",
-        "lacks": "marks",
-        "lacks[]": LACKS_MAX,
-        "lacks[][]": "fixed",
-        "lacks[][][]": "members_max",
-        "sides": "members_max",
-        "sides[].cut": "members_max",
-        "sides[].holders": "members_max",
-        "sides[].marks": "marks",
-        "sides[].members": "members_max",
-        "sides[].view.contacts": "members_max",
-        "sides[].view.members": "members_max",
-        "standings": "members_max",
-        "standings[].failed": "members_max",
-        **under("electors", TABLES),
-    }
+    tables: ClassVar[Tables] = {**DECIDED, "sides[].members": "members_max"}
 
     ballot: Ballot  # under which it is to be accepted
     view: AgreedView
