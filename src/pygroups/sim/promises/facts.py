@@ -131,9 +131,7 @@ class WorldFacts(msgspec.Struct):
     config: Config = Config()  # of all members
     journals: bool = False  # whether checks receive all records of the journals
     trip: int = 2 * MILLISECOND  # longest time from one application's turn to another's
-    overtaken_by: int = (
-        0  # longest delay of a frame that others overtake, where the weather lets frames overtake others
-    )
+    overtaken_by: int = 0  # longest delay of a frame that others overtake; 0: the weather lets none overtake others
     lost_at: int | None = None  # time of the last loss of a single frame that is no disturbance
     services: frozenset[str] = frozenset({MEMBERSHIP})  # of the members' stacks: see core/services.py
     expect: int = 0  # the number of processes that take part in a birth; 0: a lock decides
