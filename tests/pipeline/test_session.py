@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from pygroups.pipeline.session import java_options, sets_memory
 
@@ -44,3 +46,13 @@ def test_the_memory_in_sparks_own_file_counts(tmp_path: Path, line: str, set_the
 def test_the_memory_in_the_environment_counts(tmp_path: Path) -> None:
     assert sets_memory({"SPARK_DRIVER_MEMORY": "4g"}, str(tmp_path))
     assert not sets_memory({}, str(tmp_path))
+
+
+def test_the_end_of_the_jvm_prints_no_traceback(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C ends it, and the connection of PySpark's server for accumulators with it."""
+    server: Any = spark.sparkContext._accumulatorServer
+    try:
+        raise EOFError
+    except EOFError:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert capsys.readouterr() == ("", "")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,9 +99,21 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
             session = builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
             raise NoSpark(f"Spark does not start on {master or 'local[*]'}: {said(error)}") from error
+    _quiet_end(session)
     if not local:
         _wait_for_executor(session)
     return session
+
+
+def _quiet_end(session: "SparkSession") -> None:
+    """Ctrl-C ends the JVM too, and PySpark's server for accumulators then prints a traceback: its connection has ended.
+    Nothing here uses accumulators."""
+
+    def handle_error(request: object, client_address: object) -> None:
+        _LOG.debug("the accumulators of Spark", exc_info=True)
+
+    server: Any = session.sparkContext._accumulatorServer
+    server.handle_error = handle_error
 
 
 def _quiet_py4j() -> None:
