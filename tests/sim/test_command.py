@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pygroups.cli.main import main
+from pygroups.sim.batches import runner
 from pygroups.sim.batches.runner import play
 from pygroups.sim.batches.simpler import size_of
 from pygroups.sim.batches.summary import command, parse_seeds
@@ -199,6 +202,23 @@ def test_ctrl_c_ends_with_the_counts_so_far(jobs: str, tmp_path: Path) -> None:
     answer = json.loads(out)
     assert answer["interrupted"] and answer["failure"] is None
     assert err == f"pygroups: interrupted after {answer['schedules']:,} of 100,000 schedules\n"
+
+
+def test_ctrl_c_that_library_code_swallowed_ends_the_batch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As C code does that asks an object for an attribute and clears every exception."""
+    real = runner.play_seeds
+
+    def play_seeds(*words: Any) -> Iterator[Any]:
+        for outcome in real(*words):
+            with contextlib.suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+            yield outcome
+
+    monkeypatch.setattr(runner, "play_seeds", play_seeds)
+    assert main(["simulate", "--seeds", "0:3", "--jobs", "1", "--members", "2", "--minutes", "0.1", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["schedules"] == 1
 
 
 def test_the_command_that_repeats_a_seed() -> None:

@@ -7,8 +7,10 @@ import json as json_text
 import os
 import shlex
 import shutil
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -309,12 +311,15 @@ def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) 
     progress = ProgressLine(len(seeds))
     totals, failed, interrupted = Totals(), None, False
     try:
-        for outcome in play_seeds(seeds, wish, min(jobs, len(seeds)), journal):
-            totals.add(outcome)
-            progress.tell(totals.schedules, faults_by_name(totals.faults))
-            if outcome.witness is not None:
-                failed = outcome
-                break
+        with _ctrl_c_noted() as noted:
+            for outcome in play_seeds(seeds, wish, min(jobs, len(seeds)), journal):
+                totals.add(outcome)
+                progress.tell(totals.schedules, faults_by_name(totals.faults))
+                if outcome.witness is not None:
+                    failed = outcome
+                    break
+                if noted:
+                    raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
     progress.end()
@@ -325,6 +330,26 @@ def _run(seeds: range, wish: Wish, jobs: int, journal: Path | None, json: bool) 
         print(f"pygroups: interrupted after {totals.schedules:,} of {len(seeds):,} schedules", file=sys.stderr)
         return INTERRUPTED
     return _verdict(summary, failed)
+
+
+@contextlib.contextmanager
+def _ctrl_c_noted() -> Iterator[list[int]]:
+    """Ctrl-C raises KeyboardInterrupt and is in the list too: C code that asks an object for an attribute can drop an
+    exception that a signal raised there."""
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, None)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield noted  # the caller has a handler of its own, or ignores the signal
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _verdict(summary: Summary, failed: Outcome | None) -> int:
