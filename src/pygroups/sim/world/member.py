@@ -107,7 +107,7 @@ class SimulatedMember(ProcessLoop):
         self.leaving = False
         self.why_ended = ""  # the detail of its end, if its stack ended it
         self.blocked = False
-        self.told = False  # that it reaches too few members of its view
+        self.told = ""  # why it is blocked, as its program was told last; empty: it is not
         self.seen = seen_by(stack.layers)  # the views that reached each layer
         self.armed: list[Armed] = []
         self.watched = stack.codec if isinstance(stack.codec, Watched) else None
@@ -307,7 +307,7 @@ class SimulatedMember(ProcessLoop):
         elif isinstance(event, Block):
             self.blocked = True
         elif isinstance(event, Blocked | Unblocked):
-            self.told = isinstance(event, Blocked)
+            self.told = event.reason if isinstance(event, Blocked) else ""
             self.judge.blocked(self.address, event.reason if isinstance(event, Blocked) else None)
         elif isinstance(event, Excluded):
             self.ended, self.why_ended = event.reason, event.detail

@@ -61,11 +61,11 @@ def is_calm(world: World) -> bool:
 
 
 def missing(world: World, member: SimulatedMember) -> list[Address]:
-    """The members of the last view of this process, or of its former incarnation, that have ended.  Members for which a
-    process answers are left out, and before a birth those of which a process knows that they have ended."""
-    former = member.env.former
-    view = member.view or (None if former is None else former.view)
-    members = () if view is None else view.members
+    """The members of the last view of this process, or those that a process without a view was told it misses, that
+    have ended.  Members for which a process answers are left out, and before a birth those of which a process knows
+    that they have ended."""
+    named = [one for one in world.lives if str(one) in member.told]
+    members = named if member.view is None else member.view.members
     lives = [one.env.former for one in world.running.values()]
     known = [life for life in lives if life is not None]
     answered = [one for life in known for one in (life.ended if member.view is None else _answered_for(life))]

@@ -54,7 +54,7 @@ class Watch:
                 sum(order.count for order in member.app.orders),
                 member.state.waits,
                 member.born,
-                member.told,
+                bool(member.told),
                 member.app.orders[0].to if member.app.orders else None,
             )
             for member in world.running.values()
