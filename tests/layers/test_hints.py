@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from pygroups.core.address import Address
+from pygroups.core.layer import Config, Env, Layer
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.hints import decide
 from pygroups.layers.hints.heads import Announce, SideOf
+from pygroups.layers.hints.leading import Changes
 from pygroups.sim import scenario
 from tests.wire.group import Group, Process
 
@@ -125,6 +129,23 @@ def test_4_a_lost_announcement_is_repaired_by_the_heartbeats() -> None:
     deaf.clear()
     world.run(4 * SECOND)
     assert lost and views_of(world) == [("A", "B", "C", "D")] * 4
+
+
+def test_an_accused_member_that_is_far_is_left_out_once_only() -> None:
+    """Its answer takes ten times as long as `verify_timeout`, and one other member never hears it."""
+    env = Env(A, 0, Random(1), Config())
+    changes, slow = Changes(Layer(env)), 10 * env.config.verify_timeout
+    ended = []
+    for _ in range(20):
+        changes.accuse(B)
+        accused = env.now
+        env.now += env.config.verify_timeout
+        changes.look()
+        env.now = accused + slow
+        changes.look()
+        ended.append(B in changes.ended)
+        changes.answered(B)
+    assert ended == [True] + [False] * 19
 
 
 # -- the simulator

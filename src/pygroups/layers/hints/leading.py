@@ -7,13 +7,21 @@ from typing import ClassVar
 
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Layer
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.suspicion_events import VerifyLife
 from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView
 
 from ..gms.decisions.decide import when_to_start
 from ..gms.heads import Join
+
+
+def _note(times: dict[Address, int], process: Address, time: int) -> None:
+    """Note a time of `process`, which may be in no view; the oldest of too many goes."""
+    times.pop(process, None)
+    times[process] = time
+    if len(times) > MEMBERS_MAX:
+        del times[next(iter(times))]
 
 
 class Changes:
@@ -30,7 +38,9 @@ class Changes:
         "layer",
         "leavers",
         "made",
+        "probed",
         "since",
+        "took",
     )
 
     tables: ClassVar[Tables] = {
@@ -41,6 +51,8 @@ class Changes:
         "joiners": "members_max",
         "leavers": "members",
         "made": "views_per_second",
+        "probed": "members_max",
+        "took": "members_max",
     }
 
     def __init__(self, layer: Layer) -> None:
@@ -55,6 +67,8 @@ class Changes:
         self.contested: dict[Address, Join] = {}  # per member that is asked, a joiner under its name
         self.since = 0  # when the first of the waiting changes came
         self.made: list[int] = []  # times of the last views
+        self.probed: dict[Address, int] = {}  # when each accused process was asked last that has not answered yet
+        self.took: dict[Address, int] = {}  # how long the last answer of each took, also one that came too late
 
     @property
     def wanted(self) -> bool:
@@ -104,9 +118,11 @@ class Changes:
             self._ask(contender)
 
     def accuse(self, member: Address) -> None:
-        """Another member suspects `member`: ask it for a sign of life."""
+        """Another member suspects `member`: ask it for a sign of life.  One that is far gets twice its last time."""
         if member not in self.ended and member not in self.accused:
-            self.accused[member] = self.env.now + self.config.verify_timeout
+            now, took = self.env.now, min(PATIENCE_MAX, 2 * self.took.get(member, 0))
+            self.accused[member] = now + max(self.config.verify_timeout, took)
+            _note(self.probed, member, now)
             self.layer.below.append(VerifyLife(member))
 
     def answered(self, member: Address) -> Join | None:
@@ -115,6 +131,11 @@ class Changes:
         if head is not None:
             self._queued()
             self.joiners[member] = head.contact
+        probed = self.probed.pop(member, None)
+        if probed is not None:
+            # An answer to an earlier question seems quick: so the time shrinks little by little.
+            took = self.took.get(member, 0)
+            _note(self.took, member, max(self.env.now - probed, took - took // 8))
         self.accused.pop(member, None)
         self.ended.pop(member, None)
         return self.contested.pop(member, None)
