@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from pygroups.core.address import Address
-from pygroups.core.layer import Config, Env, Layer
-from pygroups.core.limits import MILLISECOND, SECOND
+from pygroups.core.layer import Env, Layer
+from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.view import AgreedView, ViewId
 from pygroups.layers.hints import decide
 from pygroups.layers.hints.heads import Announce, SideOf
