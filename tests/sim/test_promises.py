@@ -425,6 +425,8 @@ GOOD = {
     "after 30000 ms\nstate none B 1A",
     "one begins with none before another joiner has the view": "view 1 AB: A\nview 1 AB: B (alone) (as )\ncrash A\n"
     "view 2 BC: B\nstate none B 2B",
+    "a founder wakes in the first view, without which the others began with none": "view 1 ABC: B C (alone) (as )\n"
+    "view 2B BC: B C (as )\nstate none B 2B\nview 1 ABC: A (alone) (as )\nstate none A 1A",
     "another joiner went to another group, and begins with none there": "view 1 AB: A\nview 1 AB: B (alone) (as )\n"
     "view 2D CD: C (alone)\ncrash A\nview 2 BCE: B\nview 2 BCE: E (alone) (as )\nstate none B 2B\n"
     "state none E 2B",
@@ -556,6 +558,12 @@ PLANTED = [
     ("state-cut", JOINED + "state set C 2A by A: A:2\nsend A\nA2: A B C\nstate set C 2A by A: A:2"),
     ("state-cut", JOINED + "state none C 2A"),
     ("state-cut", JOINED + "after 29999 ms\nstate none C 2A"),
+    (
+        "state-cut",  # B had its state before the view in which C begins with none
+        "view 1 AB: A\nsend A\nA1: A\nstate given A 2A: A:2\nview 2A AB: A\nview 2A AB: B (alone) (as A:2)\n"
+        "state set B 2A by A: A:2\n"
+        "crash A\nview 3 BC: B\nview 3 BC: C (alone) (as A:2)\nstate none C 3B",
+    ),
     ("confirmed", START + "A1: A B C\nA2: A B C\nprogram A gets A2"),
     ("confirmed", START + "A1: A B C\nprogram C gets A1\nprogram C gets A1"),
     ("confirmed", START + "A1: A B C\nprogram B gets A1\nprogram B skips A1-2"),

@@ -25,6 +25,7 @@ class StatesOfViews(Check):
         self.stateless: dict[Address, None] = {}  # members without a state
         self.in_vain: dict[Address, None] = {}  # of them, those that waited for one; a merge may give them one
         self.none: dict[Address, ViewId] = {}  # members that began a view with no state
+        self.first: dict[Address, ViewId] = {}  # the view in which each member had a state first, if it waited for one
         self.refusing: dict[Address, None] = {}  # members that have a state and did not give it
         self.members: dict[ViewId, tuple[Address, ...]] = {}
         self.installed: dict[ViewId, dict[Address, None]] = {}  # of each view, the members that have installed it
@@ -88,6 +89,7 @@ class StatesOfViews(Check):
     def state_set(self, member: Address, view: ViewId, provider: Address, digest: Marks, data: bytes) -> None:
         self.judged += 1
         self.since.pop(member, None)
+        self.first.setdefault(member, view)
         if self.waits.pop(member, None) != view:
             self.broken(
                 "state-cut",
@@ -130,12 +132,14 @@ class StatesOfViews(Check):
         self.judged += 1
         self.waits.pop(member, None)
         self.none[member] = view
+        self.first.setdefault(member, view)
         now = self.around.clock()
         in_vain = now - self.since.pop(member, now) >= self.around.config.state_timeout
         same = [other for other, began in self.none.items() if began == view]  # these members share one history
         absent = [other for other in self.joined.get(view, ()) if other not in self.installed[view]]  # or elsewhere
+        later = [other for other, had in self.first.items() if had > view and other in self.installed[view]]
         lost = self.losers.get(view, ())  # a member that installs the merged view later has its old state until then
-        without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent, *lost])}
+        without = {**self.waits, **self.stateless, **dict.fromkeys([*same, *absent, *later, *lost])}
         for other in self.members.get(view, ()):
             if other in self.refusing or in_vain:
                 self.stateless[member] = self.in_vain[member] = (
