@@ -6,15 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pygroups.core.address import Address
+from pygroups.core.services import GOSSIP
 
-from .facts import Check, OnConnection, Rest, UnicastDelivery
+from .facts import Check, OnConnection, Rest, UnicastDelivery, Viewed
 from .messages import unpacked
 
 Pair = tuple[Address, Address]  # origin and receiver
 
 
 class Unicasts(Check):
-    """Each unicast is delivered unchanged and once, or is reported as not acknowledged."""
+    """Each unicast is delivered unchanged and once, or is reported as not acknowledged.
+
+    Where views are hints, a joiner keeps what arrives behind its first view for a moment, and may end meanwhile.
+    """
 
     promises = ("unicast-once", "unicast-reported")
 
@@ -24,11 +28,16 @@ class Unicasts(Check):
         self.missing: dict[Pair, dict[int, None]] = {}  # lower numbers that were not delivered
         self.reported: dict[Pair, dict[int, None]] = {}
         self.stopped: dict[Address, None] = {}
+        self.waiting: dict[Address, None] = {}  # receivers that ended without a first view
+        self.begun: dict[Address, None] = {}
         self.judged = 0
         self.reports = 0
 
     def facts(self) -> dict[str, int]:
         return {"unicast-once": self.judged, "unicast-reported": self.reports}
+
+    def viewed(self, view: Viewed) -> None:
+        self.begun[view.member] = None
 
     def accepted(self, member: Address, to: Address | None, number: int, payload: bytes) -> None:
         if to is None:
@@ -67,12 +76,14 @@ class Unicasts(Check):
     def ended(self, member: Address, reason: str, unknown: range | None) -> None:
         if unknown is not None:
             self.stopped[member] = None
+        if GOSSIP in self.around.services and member not in self.begun:
+            self.waiting[member] = None
 
     def settled(self, rests: list[Rest]) -> None:
         told = {**self.stopped, **{rest.member: None for rest in rests}}
         self.reports = 0
         for pair, payloads in self.sent.items():
-            if pair[0] in told:
+            if pair[0] in told and pair[1] not in self.waiting:
                 self.reports += len(payloads)
                 self._check_all(pair, payloads)
 
