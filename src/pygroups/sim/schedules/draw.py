@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import structs
 
 from pygroups.core.detection import detection
+from pygroups.core.layer import NEVER
 from pygroups.core.limits import MILLION, MILLISECOND, SECOND, Config
 from pygroups.core.services import ANY_SIZE, GOSSIP, MEMBERSHIP, MERGING, PRIMARY
 from pygroups.layers.profiles import profile_named
@@ -103,7 +104,7 @@ def _of_one_group(seed: int, wish: Wish) -> Schedule:
     plan.actions = [step for step in plan.actions if step.at < heal_at or isinstance(step, StartProcess)]
     plan.actions += _disks_and_calls(seed, wish, plan, heal_at)
     stay = NOTHING_STAYS if last else _stay(stream(seed, "stays"), plan, wish, heal_at, config)
-    steps = [*_starts(stream(seed, "starts"), names, FORMATION + lasts, faults), *plan.actions]
+    steps = _starts(stream(seed, "starts"), names, FORMATION + lasts, faults) + plan.actions
     sends = _sends(stream(seed, "sends"), names, FORMATION + lasts, heal_at, config, wish)
     if last:
         sends = [send for send in sends if send.at < heal_at]
@@ -112,7 +113,7 @@ def _of_one_group(seed: int, wish: Wish) -> Schedule:
         profile=wish.profile,
         names=names,
         habits=_habits(stream(seed, "habits"), names, faults),
-        config=config,
+        config=config | _without_a_bound(plan.actions, config),
         weather=weather,
         streams=stream(seed, "transport").random() < STREAMS,
         on_merge=_on_merge(stream(seed, "on merge"), wish),
@@ -172,6 +173,14 @@ def _gossiping(rng: Random, wish: Wish, other: dict[str, int]) -> dict[str, int]
     if config["gossip_keep"] < Config().gossip_keep or "gossip_buffer" in config or "future_runs_max" in other:
         config["epsilon_ppm"] = MILLION
     return config
+
+
+def _without_a_bound(steps: Sequence[Action], config: dict[str, int]) -> dict[str, int]:
+    """A gossip group states no bound for the messages that it misses, if a fault lasts longer than a member asks for
+    one."""
+    patience = config.get("gossip_patience", NEVER)
+    lasting = [step for step in steps if getattr(step, "stays", False) or getattr(step, "lasts", 0) >= patience]
+    return {"epsilon_ppm": MILLION} if patience < NEVER and lasting else {}
 
 
 def _on_merge(rng: Random, wish: Wish) -> OnMerge:
