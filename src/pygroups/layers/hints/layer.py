@@ -419,7 +419,10 @@ class Hints(Layer):
                 return
             self.search.again()
         elif self.phase is Phase.MEMBER:
-            self.changes.look()
+            if self.leads():
+                self.changes.look()
+            else:
+                self.changes.forget()
             self._ask_for_a_later_view()
             self.returning.ask(self.current.members)
             if self.tell_at <= self.env.now:
@@ -434,7 +437,7 @@ class Hints(Layer):
             self._lead()
         if self.phase is Phase.MEMBER:
             asks = NEVER if self.later is None else self.later[2]
-            due = self.changes.due() if self.leads() else min(self.changes.accused.values(), default=NEVER)
+            due = self.changes.due() if self.leads() else NEVER
             self.wake = max(self.env.now + 1, min(self.tell_at, asks, due, self.returning.ask_at))
 
     def gauges(self) -> dict[str, int]:

@@ -167,5 +167,6 @@ class Changes:
         self.since = self.env.now
 
     def forget(self) -> None:
-        """Another member leads: joiners and leavers ask that member."""
+        """Another member leads: joiners, leavers and accusers tell that member."""
         self.joiners, self.leavers, self.contested, self.asked = {}, {}, {}, {}
+        self.ended, self.accused = {}, {}
