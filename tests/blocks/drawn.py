@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,9 @@ SMALL: Final = Config(window=256 << 10, run_bytes=32 << 10)
 FAULTS: Final = (*KINDS, "partition")  # often: a side without a majority must give up its grants
 KEYS: Final = "abcdefgh"
 MAJORITY: Final = "uniform"
+DRAIN: Final = 40.0  # seconds in which all sides are one again, and all tasks done
+END: Final = 60.0  # seconds in which all calls and all processes end
+POLL: Final = 0.5
 PASSING: Final = (NotSent, Unknown, DeliveredElsewhere, NotHeld, NoReply)
 
 
@@ -132,22 +135,41 @@ class Drawn:
             await fault(self.group, self.chance, self.names, self._start, FAULTS)
         self.group.heal()
         self.draining.set()
-        await asyncio.sleep(40)
+        for _ in range(2):
+            await self._until(lambda: self._is_one() and not self._missing(), DRAIN)
+            await asyncio.sleep(3)  # all go on together: leases and keys end, former holders come back
         self.ending.set()
-        await asyncio.sleep(60)
+        await self._until(lambda: not self._running(), END)
         self._check_end()
+
+    async def _until(self, is_there: Callable[[], bool], longest: float) -> None:
+        """Each second of a group that has nothing new to show costs as much as one under faults."""
+        for _ in range(round(longest / POLL)):
+            if is_there():
+                return
+            await asyncio.sleep(POLL)
 
     def _start(self, name: str) -> None:
         self.lives[name] = self.group.start(name, self._live(name, random.Random(self.chance.random())))
 
     def _check_end(self) -> None:
         """No call hangs, and no task is lost."""
-        running = [name for name, life in self.lives.items() if not life.done()]
+        running = self._running()
         assert not running, f"{running} wait for something that never comes"
-        if self.profile != MAJORITY or self.judge.founded > 1:
-            return
-        missing = [task for task in self.judge.put if task not in self.judge.done and task not in self.judge.unsure]
-        assert not missing, f"the tasks {missing} are lost"
+        if self.profile == MAJORITY and self.judge.founded == 1:
+            missing = self._missing()
+            assert not missing, f"the tasks {missing} are lost"
+
+    def _running(self) -> list[str]:
+        return [name for name, life in self.lives.items() if not life.done()]
+
+    def _missing(self) -> list[int]:
+        return [task for task in self.judge.put if task not in self.judge.done and task not in self.judge.unsure]
+
+    def _is_one(self) -> bool:
+        """All processes that live are in one view."""
+        views = self.group.views()
+        return len(views) == 1 and sorted(views[0]) == sorted(self._running())
 
     # -- a process
 
