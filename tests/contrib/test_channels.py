@@ -18,6 +18,7 @@ from django.conf import settings
 from pygroups import Config, UsageError
 from pygroups.contrib.channels import GroupLayer
 from tests.contrib.servers import Service, WebSocket, check_heard, kill_under_load
+from tests.patience import patience
 
 Layers = Callable[..., "contextlib.AbstractAsyncContextManager[list[GroupLayer]]"]
 
@@ -138,6 +139,20 @@ def test_a_group_has_the_channels_that_were_added_at_any_process(layers: Layers)
                 await b.group_discard("other", channel)
             await a.group_send("all", {"n": 3})
             assert [await nothing_on(layer, channel) for layer, channel in ((a, mine), (b, other))] == [True, True]
+
+    asyncio.run(story())
+
+
+def test_a_new_group_has_the_memberships_that_its_processes_made_before(layers: Layers) -> None:
+    async def story() -> None:
+        async with layers(1) as (a,):
+            await a.group_add("all", "work")
+            await a.close()  # the last one: the group and its memberships are gone
+            reader = asyncio.create_task(a.receive("work"))
+            async with asyncio.timeout(patience(10)):
+                while not reader.done():
+                    await a.group_send("all", {"n": 1})
+            assert await reader == {"n": 1}
 
     asyncio.run(story())
 

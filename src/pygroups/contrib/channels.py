@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
+import math
 import re
 import secrets
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from channels.exceptions import ChannelFull, MessageTooLarge
 from channels.layers import BaseChannelLayer
 
-from pygroups.blocks import Blocks, ReplicatedDict, Requests, Resync
+from pygroups.blocks import Blocks, ReplicatedDict
 from pygroups.blocks.options import BlocksOptions
 from pygroups.channel import Event, Message, View
 from pygroups.channel.options import made
@@ -42,24 +43,18 @@ PLAIN: Final = (bytes, str, int, float, bool, type(None))
 _log: Final = logging.getLogger("pygroups.contrib.channels")
 
 
-class ToGroup(msgspec.Struct, array_like=True, tag="g"):
-    """For all channels of a group."""
+class Sent(msgspec.Struct, array_like=True, tag="s"):
+    """For all channels of the group `to`, or for the channel `to` of one worker."""
 
-    group: str
-    body: bytes
-
-
-class ToChannel(msgspec.Struct, array_like=True, tag="c"):
-    """For a channel of one worker."""
-
-    channel: str
+    to: str
+    is_group: bool
     body: bytes
 
 
 class Want(msgspec.Struct, array_like=True, tag="w"):
-    """The sender waits for a message on each of these channels, which belong to no worker."""
+    """The sender waits for a message on this channel, which belongs to no worker."""
 
-    channels: list[str]
+    channel: str
 
 
 class Given(msgspec.Struct, array_like=True, tag="n"):
@@ -71,7 +66,7 @@ class Given(msgspec.Struct, array_like=True, tag="n"):
 
 
 class Membership(msgspec.Struct, array_like=True, tag="m"):
-    """A request to the worker of `channel`."""
+    """For the worker of `channel`."""
 
     group: str
     channel: str
@@ -79,17 +74,20 @@ class Membership(msgspec.Struct, array_like=True, tag="m"):
 
 
 class Flush(msgspec.Struct, array_like=True, tag="f"):
-    """A request to all workers: forget all messages and memberships."""
+    """For all workers: forget all messages and memberships."""
+
+
+Frame = Sent | Want | Given | Membership | Flush
+_decoder: Final = msgspec.msgpack.Decoder(Frame)
+_numbers: Final = itertools.count()
 
 
 class Held(NamedTuple):
-    """A message that waits for its reader."""
+    """A message that waits for its reader.  The one with the lowest deadline is the next one."""
 
     deadline: float  # in the time of the event loop
+    number: int
     body: bytes
-
-
-_decoder: Final = msgspec.msgpack.Decoder(ToGroup | ToChannel | Want | Given)
 
 
 class GroupLayer(BaseChannelLayer):  # type: ignore[misc]
@@ -156,7 +154,7 @@ class GroupLayer(BaseChannelLayer):  # type: ignore[misc]
     async def _set_member(self, group: str, channel: str, is_member: bool) -> None:
         self.require_valid_group_name(group)
         self.require_valid_channel_name(channel)
-        await self._run(lambda worker: worker.set_member(Membership(group, channel, is_member)))
+        await self._run(lambda worker: worker.set_member(group, channel, is_member))
 
     async def group_send(self, group: str, message: dict[str, Any]) -> None:
         """Send a message to all channels of the group.  A channel that is full does not get it."""
@@ -170,7 +168,8 @@ class GroupLayer(BaseChannelLayer):  # type: ignore[misc]
 
     async def close(self) -> None:
         """Leave the pygroups group.  The next use joins it again."""
-        await self._run(lambda worker: worker.kept.leave())
+        worker = self._here()
+        await worker.kept.loop.awaited(worker.kept.leave())
 
     def _here(self) -> Worker:
         """The worker of this process, also after a fork."""
@@ -180,7 +179,31 @@ class GroupLayer(BaseChannelLayer):  # type: ignore[misc]
 
     async def _run(self, work: Callable[[Worker], Coroutine[Any, Any, Result]]) -> Result:
         worker = self._here()
-        return await worker.kept.loop.awaited(work(worker))
+
+        async def run() -> Result:
+            await worker.kept.member()
+            return await work(worker)
+
+        return await worker.kept.loop.awaited(run())
+
+
+class Box(asyncio.PriorityQueue[Held]):
+    """The messages of one channel, at this worker."""
+
+    readers = 0  # that wait, or have not taken their message yet
+
+    @property
+    def surplus(self) -> int:
+        """The messages that are left when each reader here has one; below 0: the readers that wait."""
+        return self.qsize() - self.readers
+
+    def forget(self, until: float) -> None:
+        """Forget the messages that expire before `until`."""
+        while not self.empty():
+            held = self.get_nowait()
+            if held.deadline > until:
+                self.put_nowait(held)
+                return
 
 
 class Worker:
@@ -188,19 +211,16 @@ class Worker:
 
     def __init__(self, layer: GroupLayer) -> None:
         self.kept = Kept(self._connect, self._read, layer.timeout)
-        self.dropped = 0  # messages for full channels
         self._layer = layer
         self._id = secrets.token_hex(8)
         self._made = 0  # channels
-        self._queues: dict[str, deque[Held]] = {}  # none is empty
-        self._readers: dict[str, deque[asyncio.Future[Held]]] = {}  # that wait
+        self._boxes: dict[str, Box] = {}
+        self._next_sweep = 0.0
         self._groups: dict[str, dict[str, float]] = {}  # the own channels in each group, and their ends
-        self._wanted: dict[str, dict[Address, None]] = {}  # the workers that wait for a message of a channel
+        self._wanted: dict[str, list[Address]] = {}  # the workers that wait for a message of a channel
         self._shared: dict[tuple[str, str], float] = {}  # memberships of channels without a worker that this one made
         self._shared_groups: ReplicatedDict[tuple[str, str], bool]
-        self._requests: Requests
         self._events: AsyncIterator[Event]
-        self._members: tuple[Address, ...] = ()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- membership in the pygroups group
@@ -208,95 +228,96 @@ class Worker:
     def _connect(self) -> Blocks:
         blocks = Blocks(**self._layer.options.for_channel())
         self._shared_groups = ReplicatedDict(blocks, "groups", tuple[str, str], bool)
-        self._requests = Requests(blocks, "layer", self._on_request, request=Membership | Flush)
         self._events = blocks.events()  # from the first one on
         return blocks
 
     async def _read(self, blocks: Blocks) -> None:
-        try:
-            self._start(self._keep_shared())
-            self._start(self._sweep())
-            async for event in self._events:
-                self._on_event(blocks, event)
-        finally:
-            for task in [*self._tasks]:
-                task.cancel()
+        async for event in self._events:
+            if isinstance(event, View):
+                self._on_view(event.members)
+            elif isinstance(event, Message):
+                self._on_frame(_decoder.decode(event.payload), event.sender, blocks.is_mine(event.sender))
+
+    def _on_view(self, members: tuple[Address, ...]) -> None:
+        """A new worker learns of the channels that this one reads; those that are gone get nothing more."""
+        here = {channel: [one for one in wanting if one in members] for channel, wanting in self._wanted.items()}
+        self._wanted = {channel: wanting for channel, wanting in here.items() if wanting}
+        for channel, box in self._boxes.items():
+            if box.surplus < 0 and not self._owns(channel):
+                self._start(self._send(Want(channel)))
+        self._start(self._repeat_shared())
+
+    def _on_frame(self, frame: Frame, sender: Address, is_mine: bool) -> None:
+        match frame:
+            case Sent(to, is_group, body):
+                if is_group:
+                    self._on_group(to, body, is_mine)
+                elif self._owns(to):
+                    self._put(to, body)
+            case Want(channel):
+                if not is_mine:
+                    self._on_want(channel, sender)
+            case Given(channel, left, body):
+                self._put(channel, body, left)
+                if self._box(channel).surplus < 0:  # one more reader waits
+                    self._start(self._send(Want(channel)))
+            case Membership(group, channel, is_member):
+                if self._owns(channel):
+                    self._set_own(group, channel, is_member)
+            case Flush():
+                for box in self._boxes.values():
+                    box.forget(math.inf)
+                self._groups.clear()
+                self._shared.clear()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        async def quietly() -> None:
+            with contextlib.suppress(Error, TimeoutError):
+                await work
+
+        task = asyncio.get_running_loop().create_task(quietly())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _on_event(self, blocks: Blocks, event: Event) -> None:
-        if isinstance(event, View):
-            self._on_view(blocks, event.members)
-        elif isinstance(event, Message):
-            message = _decoder.decode(event.payload)
-            if isinstance(message, ToGroup):
-                self._on_group(message, blocks.is_mine(event.sender))
-            elif isinstance(message, ToChannel):
-                if self._owns(message.channel):
-                    self._put(message.channel, self._held(message.body))
-            elif isinstance(message, Given):
-                self._put(message.channel, self._held(message.body, message.left))
-                if any(not reader.done() for reader in self._readers.get(message.channel, ())):  # one more waits
-                    self._want(blocks, [message.channel])
-            elif not blocks.is_mine(event.sender):
-                for channel in message.channels:
-                    self._on_want(channel, event.sender)
-
-    def _on_view(self, blocks: Blocks, members: tuple[Address, ...]) -> None:
-        """A new worker learns of the channels that this one reads; those that are gone get nothing more."""
-        is_new = not {*members} <= {*self._members}
-        self._members = members
-        for channel, wanting in [*self._wanted.items()]:
-            self._wanted[channel] = {member: None for member in wanting if member in members}
-            if not self._wanted[channel]:
-                del self._wanted[channel]
-        wants = [channel for channel in self._readers if not self._owns(channel)]
-        if wants and is_new:
-            self._want(blocks, wants)
-
-    def _want(self, blocks: Blocks, channels: list[str]) -> None:
-        self._start(_quietly(blocks.channel.send(_bytes(Want(channels)))))
+    async def _send(self, frame: Frame, **how: Any) -> None:
+        blocks = await self.kept.member()
+        await blocks.channel.send(msgspec.msgpack.encode(frame), timeout=self._layer.timeout, **how)
 
     # -- sending
 
     async def send(self, channel: str, body: bytes) -> None:
-        blocks = await self.kept.member()
         if OWNED.fullmatch(channel) is None:
-            is_full = not self._put(channel, self._held(body))
-        elif not (is_full := self._owns(channel) and self._is_full(channel)):
-            try:
-                await self._multicast(blocks, ToChannel(channel, body))
-            except NotSent:
-                is_full = True
-        if is_full:
+            is_taken = self._put(channel, body)
+        elif is_taken := not (self._owns(channel) and self._box(channel).full()):
+            is_taken = await self._multicast(Sent(channel, False, body))
+        if not is_taken:
             raise ChannelFull(channel)
 
     async def send_to_group(self, group: str, body: bytes) -> None:
-        blocks = await self.kept.member()
-        try:
-            await self._multicast(blocks, ToGroup(group, body))
-        except NotSent as error:
-            _log.warning("a message to %s is dropped: %s", group, error)
+        if not await self._multicast(Sent(group, True, body)):
+            _log.warning("the workers take no messages: one to %s is dropped", group)
 
-    async def _multicast(self, blocks: Blocks, message: ToGroup | ToChannel | Want) -> None:
+    async def _multicast(self, message: Sent) -> bool:
+        """Whether the group took the message."""
         try:
-            await blocks.channel.send(_bytes(message), timeout=self._layer.timeout)
+            await self._send(message)
+        except NotSent:
+            return False
         except UsageError as error:
             raise MessageTooLarge(str(error)) from None
+        return True
 
-    def _on_group(self, message: ToGroup, is_mine: bool) -> None:
-        channels, now = self._groups.get(message.group, {}), _now()
-        for channel in [channel for channel, end in channels.items() if end <= now]:
-            del channels[channel]
-        for channel in channels:
-            self._put(channel, self._held(message.body))
-        if is_mine and self._shared_groups:  # one worker puts the message into channels that belong to none: its sender
-            for group, channel in self._shared_groups:
-                if group == message.group:
-                    self._put(channel, self._held(message.body))
+    def _on_group(self, group: str, body: bytes, is_mine: bool) -> None:
+        channels = self._groups.get(group, {})
+        for channel, end in [*channels.items()]:
+            if end > _now():
+                self._put(channel, body)
+            else:
+                del channels[channel]
+        if is_mine:  # one worker puts the message into channels that belong to none: its sender
+            for shared, channel in self._shared_groups:
+                if shared == group:
+                    self._put(channel, body)
 
     # -- receiving
 
@@ -309,174 +330,107 @@ class Worker:
         return owned is not None and owned[1] == self._id
 
     async def receive(self, channel: str) -> bytes:
-        if "!" in channel and not self._owns(channel):
+        is_own = self._owns(channel)
+        if "!" in channel and not is_own:
             raise UsageError(f"channel {channel!r} belongs to another process: only the one that made it reads it")
-        blocks = await self.kept.member()
-        while (held := self._taken(channel)) is not None:
-            if held.deadline > _now():
-                return held.body
-        reader: asyncio.Future[Held] = asyncio.get_running_loop().create_future()
-        readers = self._readers.setdefault(channel, deque())
-        readers.append(reader)
+        box = self._box(channel)
+        box.readers += 1
         try:
-            if not self._owns(channel):
-                await self._multicast(blocks, Want([channel]))
-            return (await reader).body
-        except asyncio.CancelledError:
-            if reader.done() and not reader.cancelled():
-                self._put_back(channel, reader.result())
-            raise
+            while True:
+                if box.surplus < 0 and not is_own:
+                    await self._send(Want(channel))
+                if (held := await box.get()).deadline > _now():
+                    return held.body
         finally:
-            if reader in readers:
-                readers.remove(reader)
-            if not readers and self._readers.get(channel) is readers:
-                del self._readers[channel]
+            box.readers -= 1
+            self._share(channel, box)
 
-    def _taken(self, channel: str) -> Held | None:
-        """The next message of the channel, which goes from its queue."""
-        queue = self._queues.get(channel)
-        if queue is None:
-            return None
-        held = queue.popleft()
-        if not queue:
-            del self._queues[channel]
-        return held
+    def _box(self, channel: str) -> Box:
+        """The box of a channel.  Now and then, expired messages and boxes without a use go."""
+        if _now() >= self._next_sweep:
+            self._next_sweep = _now() + self._layer.expiry / SWEEPS
+            for box in self._boxes.values():
+                box.forget(_now())
+            self._boxes = {name: box for name, box in self._boxes.items() if box.readers or not box.empty()}
+        if channel not in self._boxes:
+            self._boxes[channel] = Box(self._layer.get_capacity(channel))
+        return self._boxes[channel]
 
-    def _put(self, channel: str, held: Held) -> bool:
-        """Give a message to a reader here, or to a worker that wants it, or keep it.  False: the channel is full."""
-        for reader in self._readers.get(channel, ()):
-            if not reader.done():
-                reader.set_result(held)
-                return True
-        if channel in self._wanted:
-            self._give(channel, held, self._next_wanting(channel))
-            return True
-        if self._is_full(channel):
-            self.dropped += 1
+    def _put(self, channel: str, body: bytes, left: float | None = None) -> bool:
+        """Whether the channel has room for the message, which expires in `left` seconds."""
+        box = self._box(channel)
+        if box.full():
             return False
-        self._queues.setdefault(channel, deque()).append(held)
+        box.put_nowait(Held(_now() + (self._layer.expiry if left is None else left), next(_numbers), body))
+        self._share(channel, box)
         return True
-
-    def _put_back(self, channel: str, held: Held) -> None:
-        """A reader was canceled when it had just got this message."""
-        if channel in self._queues or not self._readers.get(channel):
-            self._queues.setdefault(channel, deque()).appendleft(held)
-        else:
-            self._put(channel, held)
-
-    def _is_full(self, channel: str) -> bool:
-        capacity: int = self._layer.get_capacity(channel)
-        return len(self._queues.get(channel, ())) >= capacity
-
-    def _held(self, body: bytes, left: float | None = None) -> Held:
-        return Held(_now() + (self._layer.expiry if left is None else left), body)
-
-    async def _sweep(self) -> None:
-        """Forget expired messages, also of channels that nobody reads any more."""
-        while True:
-            await asyncio.sleep(self._layer.expiry / SWEEPS)
-            for channel, queue in [*self._queues.items()]:
-                while queue and queue[0].deadline <= _now():
-                    queue.popleft()
-                if not queue:
-                    del self._queues[channel]
 
     # -- channels that belong to no worker: a message waits at its sender, and one worker that reads the channel gets it
 
     def _on_want(self, channel: str, member: Address) -> None:
-        while (held := self._taken(channel)) is not None:
-            if held.deadline > _now():
-                self._give(channel, held, member)
-                return
-        self._wanted.setdefault(channel, {})[member] = None
+        wanting = self._wanted.setdefault(channel, [])
+        if member not in wanting:
+            wanting.append(member)
         if len(self._wanted) > WANTED_MAX:
             del self._wanted[next(iter(self._wanted))]
+        self._share(channel, self._box(channel))
 
-    def _next_wanting(self, channel: str) -> Address:
-        wanting = self._wanted[channel]
-        member = next(iter(wanting))
-        del wanting[member]
-        if not wanting:
-            del self._wanted[channel]
-        return member
+    def _share(self, channel: str, box: Box) -> None:
+        """Give messages that no reader here waits for to the workers that want them."""
+        while box.surplus > 0 and channel in self._wanted:
+            held = box.get_nowait()
+            if (left := held.deadline - _now()) > 0:
+                member = self._wanted[channel].pop(0)
+                if not self._wanted[channel]:
+                    del self._wanted[channel]
+                self._start(self._give(Given(channel, left, held.body), member))
 
-    def _give(self, channel: str, held: Held, member: Address) -> None:
-        async def give() -> None:
-            blocks = await self.kept.member()
-            try:
-                await blocks.channel.send(_bytes(Given(channel, held.deadline - _now(), held.body)), to=member)
-            except (NotSent, UsageError):  # it has left
-                self._put(channel, held)
-
-        self._start(_quietly(give()))
+    async def _give(self, given: Given, member: Address) -> None:
+        try:
+            await self._send(given, to=member)
+        except (NotSent, UsageError):  # it has left
+            self._put(given.channel, given.body, given.left)
 
     # -- groups
 
-    async def set_member(self, what: Membership) -> None:
-        blocks = await self.kept.member()
-        owned = OWNED.fullmatch(what.channel)
-        if owned is None:
-            await self._set_shared(what)
-        elif owned[1] == self._id:
-            self._set_own(what)
-        elif len(blocks.members) > 1:
-            await self._requests.call_all(what, timeout=self._layer.timeout)
+    async def set_member(self, group: str, channel: str, is_member: bool) -> None:
+        if OWNED.fullmatch(channel) is None:
+            await self._set_shared((group, channel), is_member)
+        elif self._owns(channel):
+            self._set_own(group, channel, is_member)
+        else:  # delivered here: what any worker sends from now on comes later
+            await self._send(Membership(group, channel, is_member), until="delivered")
 
-    def _set_own(self, what: Membership) -> None:
-        channels = self._groups.setdefault(what.group, {})
-        channels.pop(what.channel, None)
-        if what.is_member:
-            channels[what.channel] = _now() + self._layer.group_expiry
-        elif not channels:
-            del self._groups[what.group]
+    def _set_own(self, group: str, channel: str, is_member: bool) -> None:
+        channels = self._groups.setdefault(group, {})
+        if is_member:
+            channels[channel] = _now() + self._layer.group_expiry
+        else:
+            channels.pop(channel, None)
+        if not channels:
+            del self._groups[group]
 
-    async def _set_shared(self, what: Membership) -> None:
-        key, timeout = (what.group, what.channel), self._layer.timeout
-        if what.is_member:
+    async def _set_shared(self, key: tuple[str, str], is_member: bool) -> None:
+        if is_member:
             self._shared[key] = _now() + self._layer.group_expiry
-            await self._shared_groups.set(key, True, ttl=self._layer.group_expiry, timeout=timeout)
+            await self._shared_groups.set(key, True, ttl=self._layer.group_expiry, timeout=self._layer.timeout)
         else:
             self._shared.pop(key, None)
-            await self._shared_groups.delete(key, timeout=timeout)
-
-    async def _keep_shared(self) -> None:
-        """Repeat the memberships that a lost merge or a new group has forgotten."""
-        changes = self._shared_groups.changes()
-        await self._repeat_shared()
-        async for change in changes:
-            if isinstance(change, Resync):
-                await self._repeat_shared()
+            await self._shared_groups.delete(key, timeout=self._layer.timeout)
 
     async def _repeat_shared(self) -> None:
+        """Repeat the memberships that a lost merge or a new group has forgotten."""
         for key, end in [*self._shared.items()]:
             if key not in self._shared_groups and end > _now():
-                await _quietly(self._shared_groups.set(key, True, ttl=end - _now()))
-
-    async def _on_request(self, request: Membership | Flush, caller: Address) -> None:
-        if isinstance(request, Flush):
-            self._queues.clear()
-            self._groups.clear()
-            self._shared.clear()
-        elif self._owns(request.channel):
-            self._set_own(request)
+                await self._shared_groups.set(key, True, ttl=end - _now())
 
     async def flush(self) -> None:
-        await self.kept.member()
         await self._shared_groups.clear(timeout=self._layer.timeout)
-        await self._requests.call_all(Flush(), timeout=self._layer.timeout)
-
-
-async def _quietly(work: Awaitable[object]) -> None:
-    with contextlib.suppress(Error, TimeoutError):
-        await work
+        await self._send(Flush(), until="delivered")
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _bytes(message: ToGroup | ToChannel | Want | Given) -> bytes:
-    return msgspec.msgpack.encode(message)
 
 
 def _encoded(message: dict[str, Any]) -> bytes:
