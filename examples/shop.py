@@ -21,7 +21,8 @@ from pygroups.blocks import Blocks, Lock, ReplicatedDict
 
 @asynccontextmanager
 async def shop(app: FastAPI) -> AsyncIterator[None]:
-    async with Blocks(os.environ.get("SHOP", "shop"), profile="uniform", rejoin=True) as blocks:
+    group, journal = os.environ.get("SHOP", "shop"), os.environ.get("SHOP_JOURNAL", "shop-journal")
+    async with Blocks(group, profile="uniform", journal=journal, rejoin=True) as blocks:
         app.state.stock = ReplicatedDict(blocks, "stock", str, int)
         app.state.till = Lock(blocks, "till")
         yield

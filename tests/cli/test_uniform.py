@@ -52,7 +52,7 @@ def test_a_member_in_the_shell_is_advised_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pygroups", "join", "g", "--profile", "uniform", "--leave-at-eof"]
     command += ["--discovery", f"dir:{tmp_path / 'groups'}"]
     told = subprocess.run(command, input="x\n", capture_output=True, text=True, check=True, timeout=120)
-    assert told.stderr.count("without --name and --journal so that after a crash no process can answer for it") == 1
+    assert told.stderr.count("without --journal so that after a crash no process can answer for it") == 1
     whole = [*command, "--name", "A", "--journal", str(tmp_path / "journal"), "--expect", "1"]
     told = subprocess.run(whole, input="x\n", capture_output=True, text=True, check=True, timeout=120)
     assert told.stderr == ""

@@ -31,7 +31,8 @@ class Service:
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "uvicorn", "examples.shop:app", "--workers", "3", "--port", str(self.port)]
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = os.environ | {"PYTHONPATH": path, "SHOP": f"shop-{self.port}"}
+        folder = str(log.parent / "journal")
+        environment = os.environ | {"PYTHONPATH": path, "SHOP": f"shop-{self.port}", "SHOP_JOURNAL": folder}
         self.log = log
         with log.open("wb") as file:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
@@ -90,3 +91,18 @@ def test_a_killed_worker_loses_no_sale_and_repeats_none(service: Service) -> Non
     stocks = [stock for worker, stock in service.workers(3).items() if worker != min(workers)]
     assert all(stock == stocks[0] for stock in stocks)
     assert len(sold) <= 100 - stocks[0]["apples"] <= len(sold) + lost
+
+
+@pytest.mark.slow
+def test_workers_go_on_when_most_of_them_were_killed(service: Service) -> None:
+    """The new workers take the names of the killed ones, and answer for them: the majority is back."""
+    killed = sorted(service.workers(3))[:2]
+    service.ask("PUT", "/stock/apples/100")
+    for worker in killed:
+        os.kill(worker, signal.SIGKILL)
+    end = time.monotonic() + patience(60)
+    while (workers := service.workers(3)).keys() & {*killed}:
+        assert time.monotonic() < end, service.log.read_text()
+    sale = service.ask("POST", "/sell/apples")
+    assert sale and sale["left"] == 99, service.log.read_text()
+    assert set(map(str, workers.values())) <= {"{'apples': 100}"}

@@ -14,12 +14,13 @@ def advice(options: Options) -> Iterator[str]:
     """A sentence for each option that is allowed, and dangerous."""
     if PRIMARY not in options.chosen_profile.services:
         return
-    missing = [f"{name}=" for name in ("name", "journal") if getattr(options, name) is None]
+    needed = ("name", "journal") if options.sources.asks else ("journal",)  # on one machine the folder has the names
+    missing = [f"{name}=" for name in needed if getattr(options, name) is None]
     if missing:
         yield (
             f"this channel is without {' and '.join(missing)} so that after a crash no process can answer for it, and "
-            "if half of the members crash, the others can stay blocked for good: give each process a name, and a "
-            "journal folder that it uses again when it starts again"
+            "if half of the members crash, the others can stay blocked for good: give each process a journal folder "
+            "that it uses again when it starts again" + (", and a name" if options.sources.asks else "")
         )
     if options.expect is None and not parse_contact(options.bind).loopback:
         yield (

@@ -171,6 +171,13 @@ class Options:
         """The folder of the journal, as an absolute path."""
         return None if self.journal is None else absolute(self.journal, f"journal={self.journal!r}")
 
+    @property
+    def takes_name(self) -> bool:
+        """Whether the member takes its name from the folder of its journal.  Only in a group of one machine a process
+        sees there that the whole group has ended, and that nobody has to answer for a former member."""
+        needed = PRIMARY in self.chosen_profile.services and not self.sources.asks
+        return needed and self.name is None and self.folder is not None
+
     @cached_property
     def late_folder(self) -> Path | None:
         """The folder of a late-join handler for the messages of this group, as an absolute path."""

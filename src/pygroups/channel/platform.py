@@ -26,6 +26,7 @@ from pygroups.drivers.former_life import Former, former_life
 from pygroups.drivers.handshake import Handshake
 from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
+from pygroups.drivers.taken_name import TakenName, take_name
 from pygroups.drivers.tcp.tcp import TcpNetwork
 from pygroups.drivers.udp.udp import UdpNetwork
 from pygroups.journal.writer import JournalError, JournalWriter
@@ -78,6 +79,9 @@ class Platform(Protocol[SessionType]):
 
     clock: Clock
 
+    def name(self, options: Options) -> TakenName | None:
+        """The name of a crashed process, or a new one, for a channel that takes it from the folder of its journal."""
+
     def address(self, options: Options) -> Address:
         """The address of a new member.  The name in the address is the option, or a unique name."""
 
@@ -107,6 +111,18 @@ class LocalPlatform:
     """The real platform: TCP or UDP, a folder for discovery, the kernel's random numbers and clocks."""
 
     clock: Clock = CLOCK
+
+    def name(self, options: Options) -> TakenName | None:
+        if not options.takes_name:
+            return None
+        assert options.folder is not None
+        try:
+            return take_name(options.folder / options.journal_name, default_name)
+        except OSError as error:
+            raise UsageError(
+                f"no name can be taken in the folder of the journal: {error}; give journal= a folder that this process "
+                "may write to"
+            ) from error
 
     def address(self, options: Options) -> Address:
         return Address(options.name or default_name(), secrets.token_hex(INCARNATION_DIGITS // 2))

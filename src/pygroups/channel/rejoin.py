@@ -19,6 +19,7 @@ from pygroups.core.rejoin import Exclusions
 from .advice import advice
 from .channel_events import Event, Left
 from .options import Options
+from .platform import platform_of_the_loop
 from .sending.demands import Payload, Until, Withdrawn, check_how
 from .session import Session
 
@@ -41,10 +42,15 @@ class Incarnations:
     """The sessions of one channel.  `use` is called with each new session when it has joined."""
 
     def __init__(self, options: Options, use: Callable[[Session], None]) -> None:
-        self.options = options
+        self.name = platform_of_the_loop().name(options)
+        self.options = options if self.name is None else options.named(self.name.name)
         self.use = use
         self.births = 0  # sessions that were made before the newest one
-        self.session = self._made()
+        try:
+            self.session = self._made()
+        except BaseException:
+            self._release()
+            raise
         self.read = self.session  # the session whose events the program reads: the newest one, or the one before
         self.rejoining: asyncio.Task[None] | None = None
         self.exclusions = Exclusions()
@@ -57,7 +63,11 @@ class Incarnations:
         self.use(self.session)
         for line in advice(self.options):
             self.session.log.warning("%s", line)
-        await self.session.join()
+        try:
+            await self.session.join()
+        except BaseException:
+            self._release()
+            raise
         self._note_join(self.session)
 
     def _made(self) -> Session:
@@ -188,4 +198,13 @@ class Incarnations:
         if self.rejoining is not None:
             self.rejoining.cancel()
             await self.settled()
-        return await self.session.leave()
+        left = None
+        try:
+            left = await self.session.leave()
+            return left
+        finally:
+            self._release(left=left is not None and left.reason == "left")
+
+    def _release(self, *, left: bool = False) -> None:
+        if self.name is not None:
+            self.name.release(left=left)

@@ -55,6 +55,9 @@ class MemoryPlatform:
 
     # -- requests of a session
 
+    def name(self, options: Options) -> None:
+        """Do nothing: a process of a test has a name."""
+
     def address(self, options: Options) -> Address:
         if options.group is None:
             raise NotBuilt(
