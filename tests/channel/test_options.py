@@ -14,6 +14,7 @@ import pygroups
 from pygroups import Channel, Config, Message, UsageError
 from pygroups.channel import options
 from pygroups.channel.options import Options, default_name
+from pygroups.core.errors import NotBuilt
 from pygroups.drivers.discovery import options as discovery_options
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_state import records
@@ -206,6 +207,16 @@ def test_what_the_package_offers() -> None:
 def test_config_is_checked() -> None:
     with pytest.raises(UsageError, match="window"):
         Channel("g", config=Config(window=5))
+
+
+def test_a_change_of_the_key_at_an_exclusion_is_refused_with_its_reason() -> None:
+    anything: Any = Channel
+    reason = (
+        r"^rotate_on_exclude= is not built: an excluded process has every key that could carry the new one; .* by hand"
+    )
+    for profile in ("total", "uniform"):
+        with pytest.raises(NotBuilt, match=reason):
+            anything("g", profile=profile, secret=bytes(32), rotate_on_exclude=True)
 
 
 def test_an_unknown_or_missing_argument_is_named_in_one_sentence() -> None:

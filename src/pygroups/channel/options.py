@@ -20,7 +20,7 @@ from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 import msgspec
 
 from pygroups.core.address import checked_name
-from pygroups.core.errors import UsageError
+from pygroups.core.errors import NotBuilt, UsageError
 from pygroups.core.fingerprint import fingerprint
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX
@@ -44,6 +44,11 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 Taker = TypeVar("Taker")
 PIDS_OF_CONTAINERS: Final = 1_000  # smaller process ids repeat: each container counts from 1
+UNBUILT: Final = {
+    "rotate_on_exclude": "an excluded process has every key that could carry the new one; change the key by hand, as "
+    "docs/guides/secret.md says"
+}
+"""Options that are not built, and why not."""
 _lives = itertools.count(1)  # channels of this process
 
 
@@ -223,6 +228,8 @@ def _check_names(kind: str, of_make: Signature, args: tuple[object, ...], named:
     """Raise UsageError for an argument that no option takes, and without the group."""
     options = [name for name in of_make.parameters if name != "group"]
     for name in named:
+        if name in UNBUILT:
+            raise NotBuilt(f"{name}= is not built: {UNBUILT[name]}")
         if name not in of_make.parameters:
             near = get_close_matches(name, options, 1)
             known = f"use {near[0]}=" if near else f"the options are {', '.join(options)}"
