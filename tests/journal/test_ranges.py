@@ -154,3 +154,36 @@ def test_frames_without_an_asked_kind_are_not_decoded(segment: Segment, monkeypa
     decoded.clear()
     assert len(read([segment])[0]) == 403
     assert len(decoded) == 404
+
+
+def of_damaged(segment: Segment) -> tuple[Range, list[tuple[int, str]]]:
+    """A range with records that do not fit their kind and a kind that is none, and where each of them stands."""
+    data = Path(segment.path).read_bytes()
+    begin, said = len(data), []
+    for at in range(40):
+        row = ["stable", at, 1, "late", [1, "A@3f2c"]] if at % 2 else ["sable", at, 1, 1, None]
+        said.append((len(data), "fields that are not of its kind" if at % 2 else "not a record that is known"))
+        data += frame_of([row])
+    Path(segment.path).write_bytes(data)
+    header = header_of(segment)
+    assert header is not None
+    return Range(segment, begin, len(data), header), said
+
+
+def test_damage_in_a_range_is_told_at_its_place_in_the_segment(segment: Segment) -> None:
+    part, said = of_damaged(segment)
+    _, damage = read([part])
+    assert len(damage) == len(said)
+    for found, (offset, reason) in zip(sorted(damage, key=lambda one: one.offset), said, strict=True):
+        assert found.offset == offset and reason in found.reason
+
+
+def test_records_that_do_not_fit_are_found_without_reading_the_segment_again(
+    segment: Segment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part, said = of_damaged(segment)
+    decoded: list[object] = []
+    before = frames._decode
+    monkeypatch.setattr(frames, "_decode", lambda body: (decoded.append(body), before(body))[1])
+    assert len(read([part])[1]) == len(said)
+    assert len(decoded) == len(said)

@@ -261,7 +261,7 @@ class _RangeReader:
         self.kinds = asked.kinds
         self.rows: dict[str, list[Row]] = {kind: [] for kind in KINDS}
         self.held = 0
-        self.last: Frame | None = None
+        self.frames: list[Frame] = []  # of the rows; the last frame stays
 
     def read(self) -> Iterator[pa.RecordBatch | Quarantine]:
         if self.segment.trouble is not None:
@@ -300,6 +300,7 @@ class _RangeReader:
                 self.history = record[HISTORY_AT]
 
     def _take(self, frame: Frame) -> Iterator[pa.RecordBatch | Quarantine]:
+        self.frames.append(frame)
         for record in frame.records:
             try:
                 kind = record[0]
@@ -309,9 +310,8 @@ class _RangeReader:
                 if self.kinds is None or kind in self.kinds:
                     self.rows[kind].append(record)
             except (KeyError, TypeError, IndexError):
-                yield Quarantine(self.segment, frame.offset, f"not a record that is known: {str(record)[:60]}")
+                yield self._damaged(frame, f"not a record that is known: {str(record)[:60]}")
         self.held += len(frame.records)
-        self.last = frame
 
     def _continued(self, *, lossy: bool) -> bool:
         """Whether the next segment continues the index, so that a torn write lost no acknowledged record.  Without a
@@ -320,41 +320,50 @@ class _RangeReader:
             return False
         if self.segment.following is None:
             return not lossy
-        last = index_of(self.last.records[-1]) if self.last and self.last.records else None
+        last = index_of(self.frames[-1].records[-1]) if self.frames and self.frames[-1].records else None
         expected = None if last is None else last + 1
         first = first_index(self.segment.following)
         return first is not None and (expected is None or first == expected)
 
     def _flush(self) -> Iterator[pa.RecordBatch | Quarantine]:
         rows = {kind: group for kind, group in self.rows.items() if group}
+        frames = self.frames
+        self.held, self.frames = 0, frames[-1:]
         if not rows:
             return
         assert self.header is not None  # walk() yields the header before any frame
         self.rows.update((kind, []) for kind in rows)
-        self.held = 0
         try:
             yield batch_of(self.header, self.history, rows, self.columns)
         except MISFITS:
-            yield from self._one_by_one(self.header, rows)
+            yield from self._one_by_one(self.header, rows, frames)
 
-    def _one_by_one(self, header: Header, rows: dict[str, list[Row]]) -> Iterator[pa.RecordBatch | Quarantine]:
+    def _one_by_one(
+        self, header: Header, rows: dict[str, list[Row]], frames: list[Frame]
+    ) -> Iterator[pa.RecordBatch | Quarantine]:
         """Read the rows of a batch one by one, because a field with a wrong type makes the whole batch fail."""
+        place = {id(row): frame for frame in frames for row in frame.records}
         for kind, group in rows.items():
-            good = []
+            good = [row for row in group if self._fits(kind, row)]
+            fitting = set(map(id, good))
             for row in group:
-                try:
-                    batch_of(header, self.history, {kind: [row]}, self.columns)
-                    good.append(row)
-                except MISFITS:
-                    yield self._misfit(row)
+                if id(row) not in fitting:
+                    yield self._damaged(
+                        place[id(row)], f"record {str(row[:2])[:60]} has fields that are not of its kind"
+                    )
             if good:
                 yield batch_of(header, self.history, {kind: good}, self.columns)
 
-    def _misfit(self, row: Row) -> Quarantine:
-        """Find the place of a row with a wrong type. Damage is rare, so rows do not store their place."""
-        parts = walk(Path(self.segment.path).read_bytes())
-        offset = next((part.offset for part in parts if isinstance(part, Frame) and row in part.records), 0)
-        return Quarantine(self.segment, offset, f"record {str(row[:2])[:60]} has fields that are not of its kind")
+    def _fits(self, kind: str, row: Row) -> bool:
+        """Whether each field that is wanted has its type, and the history of the row is known."""
+        try:
+            columns_of(kind, [row], SCHEMA.names if self.columns is None else self.columns)
+        except MISFITS:
+            return False
+        return self.history is None or isinstance(self.history, str)
+
+    def _damaged(self, frame: Frame, reason: str) -> Quarantine:
+        return Quarantine(self.segment, self.range.begin + frame.offset, reason)
 
 
 def first_index(path: str) -> int | None:
