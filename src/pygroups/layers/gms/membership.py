@@ -41,6 +41,8 @@ class Binding:
         "accepted": "members",
         "held": "members",
         **under("proposal", Proposal.tables),
+        **under("decided", Proposal.tables),
+        **under("last", Proposal.tables),
     }
 
     def __init__(self, env: Env, quorum: Quorum) -> None:

@@ -49,6 +49,7 @@ class Round:
         "answers[].hears": "members_max",
         "changing": "members_max",
         "contacts": "members_max",
+        "reserved": "members_max",
         "views": "members_max",
     }
 
@@ -96,6 +97,7 @@ class Merge2(Layer):
         "requested.views": "members_max",
         **under("finding", ViewSearch.tables),
         **under("round", Round.tables),
+        **under("cancelled", Round.tables),
     }
 
     def __init__(self, env: Env) -> None:

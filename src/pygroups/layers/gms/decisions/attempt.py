@@ -20,7 +20,7 @@ from pygroups.core.view import AgreedView, Ballot, ViewId
 from pygroups.layers.gms.decisions.electors import TABLES
 from pygroups.layers.streams.gaps import MISSING_MAX
 
-from ..heads import Accept, CollectAck, Fetches, Low
+from ..heads import Accept, CollectAck, Difference, Fetches, Low
 from . import decide
 from .electors import Electorate
 from .proposal import Proposal, Side, proposal_of
@@ -119,10 +119,13 @@ class Attempt:
         "answers[].missing[]": MISSING_MAX,
         "answers[].missing[][]": "fixed",
         "answers[].standing.failed": "members_max",
+        "answers[].vouched": "members_max",
         "asked": "members",
         "joiners": "members_max",
         "vouched": "members",
+        **under("answers[].accepted", Difference.tables),
         **under("answers[].electors", TABLES),
+        **under("proposal", Proposal.tables),
     }
 
     def __init__(

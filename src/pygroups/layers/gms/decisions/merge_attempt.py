@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
 from pygroups.core.merge_events import MergeWanted
 from pygroups.core.merge_side import Chooses, MergeSide
 from pygroups.core.standing import ANEW, WaitsForState, has_state
+from pygroups.core.tables import Tables
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
 from ...streams.gaps import lacks_of
@@ -30,6 +31,13 @@ Sides = tuple[tuple[AgreedView, tuple[Address, ...]], ...]  # the earlier views,
 
 class MergeAttempt(Attempt):
     """One try at a merged view, at the leader of the merge, which is in `view`."""
+
+    tables: ClassVar[Tables] = {
+        **Attempt.tables,
+        "wanted.sides": "members_max",
+        "wanted.sides[]": "fixed",
+        "wanted.sides[][]": "members_max",
+    }
 
     def __init__(
         self,

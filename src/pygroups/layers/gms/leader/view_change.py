@@ -30,7 +30,7 @@ class ViewChange:
     """The attempt under way, and the failures of earlier ones."""
 
     tables: ClassVar[Tables] = {
-        **under("attempt", Attempt.tables),
+        **under("attempt", MergeAttempt.tables),
         **under("roll", RollCall.tables),
     }
 

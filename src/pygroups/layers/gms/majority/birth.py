@@ -23,7 +23,7 @@ from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.layer import NEVER
 from pygroups.core.limits import MEMBERS_MAX, PATIENCE_MAX
 from pygroups.core.run import Loose
-from pygroups.core.tables import Tables
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import UNBORN, AgreedView, Ballot, ViewId
 
 from ..decisions.proposal import Proposal, Side, difference, proposal_of
@@ -95,6 +95,14 @@ def first_view(
 class BirthAttempt:
     """One attempt of this process to lead the birth."""
 
+    tables: ClassVar[Tables] = {
+        "accepted": "known",
+        "answers": "known",
+        "contacts": "known",
+        **under("answers[]", Proposal.tables),
+        **under("proposal", Proposal.tables),
+    }
+
     def __init__(self, ballot: Ballot, contacts: dict[Address, str], until: int) -> None:
         self.ballot = ballot
         self.contacts = contacts  # of all that are called, this process included
@@ -109,10 +117,9 @@ class Birth:
     """The part of this process in the birth of its group."""
 
     tables: ClassVar[Tables] = {
-        "attempt.accepted": "known",
-        "attempt.answers": "known",
-        "attempt.contacts": "known",
         "seekers": "members_max",
+        **under("accepted", Proposal.tables),
+        **under("attempt", BirthAttempt.tables),
     }
 
     def __init__(self, membership: Membership, rebirth: Rebirth) -> None:

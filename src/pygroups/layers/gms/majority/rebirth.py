@@ -24,7 +24,7 @@ from pygroups.core.driver_events import Contacts, Found
 from pygroups.core.events import Blocked, Unblocked
 from pygroups.core.limits import MEMBERS_MAX
 from pygroups.core.run import Loose
-from pygroups.core.tables import Tables
+from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, ViewId
 
 from ..decisions.proposal import difference_in, proposal_of
@@ -90,6 +90,9 @@ class Rebirth:
         "found_members": "found",
         "given_up": "members_max",
         "heard": "members_max",
+        "heard[].ended": "members_max",
+        "heard[].vouched": "members_max",
+        **under("heard[].accepted", Difference.tables),
         "told": NAMED_MAX,
         "vouched": "members_max",
     }
