@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -55,20 +56,28 @@ def _parts(path: str, thing: object) -> Iterator[tuple[str, object]]:
 
 
 def _attributes(thing: object) -> Iterator[tuple[str, Any]]:
-    names = dict.fromkeys(getattr(thing, "__dict__", ()))
-    if _is_record(thing) and isinstance(thing, tuple):
-        names.update(dict.fromkeys(type(thing)._fields))  # type: ignore[attr-defined]
-    for kind in type(thing).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        names.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
+    names = {*getattr(thing, "__dict__", ()), *_names_of(type(thing))}
     for name in sorted(names):
         if hasattr(thing, name) and not name.startswith("__"):
             yield name, getattr(thing, name)
 
 
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    """The attributes that each object of this type may have: its slots, or the fields of its tuple."""
+    slots = [base.__dict__.get("__slots__", ()) for base in kind.__mro__]
+    fields = kind._fields if issubclass(kind, tuple) and hasattr(kind, "_fields") else ()
+    return (*fields, *(name for one in slots for name in ((one,) if isinstance(one, str) else one)))
+
+
 def _is_record(value: object) -> bool:
     """Whether the value has named fields, and is no container although it may be a tuple."""
-    return hasattr(type(value), "_fields") or isinstance(value, msgspec.Struct)
+    return _is_type_of_record(type(value))
+
+
+@cache
+def _is_type_of_record(kind: type) -> bool:
+    return hasattr(kind, "_fields") or issubclass(kind, msgspec.Struct)
 
 
 def _is_looked_into(value: object) -> bool:

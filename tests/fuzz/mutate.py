@@ -90,6 +90,13 @@ class Mutator:
             made = self._damaged(data, other, rng)
         return made[:LARGEST]
 
+    def with_lies(self, data: bytes, other: bytes, rng: random.Random) -> bytes:
+        """A packet made from `data` and from another one, with values that are not true; a few are no packets."""
+        try:
+            return lies(rng, data, other) if rng.random() < 0.95 else self._changed(data, rng)
+        except (*UNDECODABLE, LookupError, TypeError, AttributeError, OverflowError):
+            return self._changed(data, rng)  # it is no packet any more
+
     def _changed(self, data: bytes, rng: random.Random) -> bytes:
         return damaged_bytes(rng, data, data) if self.plain is None else self.plain(data, LARGEST)
 

@@ -11,21 +11,30 @@ import random
 from time import thread_time
 from typing import Final
 
+import msgspec
+
 from pygroups.core.address import Address
 from pygroups.core.limits import MEMBERS_MAX, MILLISECOND, SECOND
+from pygroups.core.run import Run
 from pygroups.core.view import ViewId
+from pygroups.layers.profiles import PROFILES
+from pygroups.layers.unicast2.heads import Data
 from pygroups.sim.world.forger import Forger
 from tests.channel.test_tables import TIGHT, offences, parts_of
-from tests.fuzz.mutate import Mutator, forged_packet
+from tests.fuzz.mutate import CODEC, Mutator
 from tests.fuzz.targets import stranger
 from tests.wire.group import Group, Process, Tap
-from tests.wire.samples import packet_of, sealed
+from tests.wire.samples import A, packet_of, runs_of, sealed
 
-PROFILES: Final = ("total", "fifo", "uniform", "uniform-fifo", "total1999", "gossip")
-INPUTS: Final = 150  # of one play
+GROUPS: Final = ("total", "fifo", "uniform", "uniform-fifo", "total1999", "gossip")
+INPUTS: Final = 300  # of one play
 RECENT: Final = 64  # frames of the group that inputs are made from
 STEPS: Final = 60  # deliveries after one input, at most
-HEADER: Final = 3  # bytes before the packet: the receiver, the sender, and what happens afterwards
+HEADER: Final = 3  # bytes before the runs: the receiver, the sender, and what happens afterwards
+TO_ALL: Final = 1  # the bit of the third one that sends the frame to all members
+SETTLES, TIME_PASSES, ALL_TALK = 180, 215, 250  # values of the third one from which more happens than a turn
+ENCODE: Final = msgspec.msgpack.Encoder().encode
+OUTER: Final = b"\x93\xa1A\xa0"  # of a packet of A to all; its runs follow
 
 
 class Stopped(Group):
@@ -64,7 +73,8 @@ class Play:
         self.inputs: list[bytes] = []
         self.slowest = 0.0
         tap: Tap = self._tap
-        self.group = Stopped("", profile=PROFILES[seed % len(PROFILES)], seed=seed, tap=tap, config=TIGHT)
+        self.group = Stopped("", profile=GROUPS[seed % len(GROUPS)], seed=seed, tap=tap, config=TIGHT)
+        self.heads = PROFILES[self.group.profile].heads()
         for name in "ABC"[: rng.choice((1, 2, 3, 3, 3))]:
             self.group.join(name)
         self._talk()
@@ -114,35 +124,51 @@ class Play:
         return Forger(rng, (*self.group.processes, stranger()), views or [ViewId(1, stranger())])
 
     def made(self, rng: random.Random, data: bytes, mutator: Mutator) -> bytes:
-        """An input made from `data`, or from a frame of this group, or from nothing."""
-        before = bytes([rng.randrange(256), rng.randrange(256), rng.randrange(256)])
-        if rng.random() < 0.5:
-            return before + forged_packet(self.forger(rng), self._sender(before[1]))
-        if self.recent and rng.random() < 0.7:
-            data = before + packet_of(rng.choice(self.recent)[1])
-        others = [packet_of(frame) for _, frame in self.recent]
-        return data[:HEADER] + mutator.mutated(data[HEADER:] or b"\x93", others, rng)
+        """An input made from `data`, or from a frame of this group, mostly in the name of its sender, or from nothing.
+        The heads are those of this group's profile: the stacks would drop others unread."""
+        to, sender, after = rng.randrange(256), rng.randrange(256), rng.randrange(256)
+        if not self.recent or rng.random() < 0.5:
+            return bytes((to, sender, after)) + forged_runs(self.forger(rng), self.heads)
+        known, frame = rng.choice(self.recent)
+        if known in self.group.processes and rng.random() < 0.7:
+            sender = list(self.group.processes).index(known)
+        runs = data[HEADER:] if rng.random() < 0.2 else runs_of(frame)
+        other = runs_of(rng.choice(self.recent)[1])
+        return bytes((to, sender, after)) + mutator.with_lies(OUTER + runs, OUTER + other, rng)[len(OUTER) :]
 
-    def _sender(self, number: int) -> Address:
+    def near(self, data: bytes) -> list[bytes]:
+        """The same runs of another sender, and to another receiver."""
+        to, sender, after = data[:HEADER].ljust(HEADER, b"\0")
+        quiet = after % SETTLES
+        return [
+            bytes((to, sender + 1 & 255, quiet)) + data[HEADER:],
+            bytes((to + 1 & 255, sender, quiet)) + data[HEADER:],
+        ]
+
+    def _sender(self, number: int, receiver: Address) -> Address:
         senders = [*self.group.processes, stranger()]
-        return senders[number % len(senders)]
+        sender, following = senders[number % len(senders)], senders[(number + 1) % len(senders)]
+        return following if sender == receiver else sender  # a process drops frames of itself unread
 
     def receive(self, data: bytes) -> None:
         """Raises what a stack raises."""
         self.inputs.append(data)
         group = self.group
-        receiver, sender, after, packet = *data[:HEADER].ljust(HEADER, b"\0"), data[HEADER:] or b"\0"
-        process = list(group.processes.values())[receiver % len(group.processes)]
+        to, number, after = data[:HEADER].ljust(HEADER, b"\0")
+        receiver = list(group.processes.values())[to % len(group.processes)]
+        sender = self._sender(number, receiver.address)
+        dest = "" if after & TO_ALL else receiver.address.incarnation
+        packet = b"\x93" + ENCODE(sender.name) + ENCODE(dest) + data[HEADER:]
         begun = thread_time()
-        process.stack.receive(sealed(packet, self._sender(sender)), group.now)
-        process.end_turn()
+        receiver.stack.receive(sealed(packet, sender), group.now)
+        receiver.end_turn()
         self.slowest = max(self.slowest, thread_time() - begun)
-        if after < 120:
+        if after < SETTLES:
             return
         group.left = STEPS
-        if after < 180:
+        if after < TIME_PASSES:
             group.settle()
-        elif after < 240:
+        elif after < ALL_TALK:
             group.run((1 + after % 8) ** 4 * MILLISECOND)
         else:
             self._talk()
@@ -150,10 +176,24 @@ class Play:
     def finish(self) -> None:
         """The group goes on; no table is above its limit."""
         self.group.left = 10 * STEPS
-        for _ in range(3):
-            self._talk()
-            self.group.run(3 * SECOND)
+        self._talk()
+        self.group.run(3 * SECOND)
         for process in list(self.group.processes.values()):
-            process.end_turn()  # the group may have stopped before it
+            for _ in range(STEPS):  # the group may have stopped before the end of a turn, which may lead to another one
+                self.group.due.pop(process, None)
+                process.end_turn()
+                if process not in self.group.due:
+                    break
             found = offences(parts_of(process.stack), TIGHT, MEMBERS_MAX)
             assert not found, found
+
+
+def forged_runs(forger: Forger, heads: list[type]) -> bytes:
+    """Runs with drawn heads, mostly one, and sometimes that of a connection above it; with payloads or without."""
+    rng, runs = forger.rng, []
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        drawn = [forger.head(rng.choice(heads)) for _ in range(rng.choice((1, 1, 1, 2)))]
+        if rng.random() < 0.3:
+            drawn.append(forger.head(Data))
+        runs.append(Run(A, None, tuple(drawn), *(forger.payload() if rng.random() < 0.4 else ())))
+    return packet_of(CODEC.encode(A, None, runs)[0])[len(OUTER) :]

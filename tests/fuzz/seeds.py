@@ -16,7 +16,7 @@ from pygroups.journal.schema import FIELDS
 from pygroups.journal.writer import JournalEncoder
 from pygroups.wire.frame import VERSION
 from tests.wire.fuzz import real_frames
-from tests.wire.samples import GROUP, A, B, packet_of
+from tests.wire.samples import GROUP, A, B, packet_of, runs_of
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 """A file for each target, with an input in hexadecimal digits on each line."""
@@ -48,7 +48,7 @@ def _right(target: str) -> list[bytes]:
         case "packet":
             return [packet_of(frame) for frame in frames]
         case "receive":
-            return [bytes([number % 5, 0, number]) + packet_of(frame) for number, frame in enumerate(frames)]
+            return [bytes([number % 5, 0, number]) + runs_of(frame) for number, frame in enumerate(frames)]
         case "frame":
             return frames[:10]
         case "datagram":

@@ -100,7 +100,11 @@ class Fuzz:
 
     def _give(self, data: bytes) -> None:
         if self.decoder is None:
-            self._play().receive(data)
+            play = self._play()
+            play.receive(data)
+            for near in play.near(data):
+                self.count += 1
+                play.receive(near)
             return
         self.decoder(data)
         for near in self._near(data):

@@ -44,6 +44,12 @@ def packet_of(frame: bytes) -> bytes:
     return frame[HEADER.size :]
 
 
+def runs_of(frame: bytes) -> bytes:
+    """The runs in the packet of a frame, encoded."""
+    _, _, runs = msgspec.msgpack.decode(packet_of(frame), type=tuple[str, str, msgspec.Raw])
+    return bytes(runs)
+
+
 def packed(*runs: object, sender: object = "A", dest: object = "") -> bytes:
     """A packet of runs that need not be runs."""
     return msgspec.msgpack.encode([sender, dest, runs])
