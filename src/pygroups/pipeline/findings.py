@@ -28,6 +28,9 @@ GOSSIP: Final = GROUPS | {"GOSSIP"}
 KNOWN: Final = ORDERED | UNIFORM | MERGED | GOSSIP
 """Every service that a rule asks for; other services of a header make no difference to an audit."""
 
+LATER_STATE: Final = "later state"
+"""Beside the kinds of record: a view with a state at an incarnation that had a view before (`recorded.py`)."""
+
 NAMED: Final = ("view", "member", "other", "origin", "also")  # keys that a name replaces at the end; `also` is a view
 PLACED: Final = ("first", "position")
 
@@ -42,7 +45,7 @@ class Count:
     `table` is the name of a shared table or a function that makes one; rules that give the same function share it. The
     table has `group`, `profile` and `history`. `skipped` has, per reason, the number of facts that cannot be judged. A
     row on which `suspect` is true makes the exact step run. Null is 0 or false. With `needs` the count is left out of
-    the plan of a history that has no record of these kinds.
+    the plan of a history that has no record of these kinds (LATER_STATE is one of them).
     """
 
     table: SharedTable | TableOf

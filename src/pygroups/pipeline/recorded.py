@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from pygroups.journal.schema import services_of_v1
 from pygroups.pipeline.endings import open_lives
-from pygroups.pipeline.findings import KNOWN
+from pygroups.pipeline.findings import KNOWN, LATER_STATE
 from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest import Table, layout
 from pygroups.pipeline.ingest.table import damaged, read_batches, read_rows
@@ -39,7 +39,7 @@ _LIVES: Final = pa.schema(
         ("services", pa.list_(pa.string())),
     ]
 )
-_TOLD: Final = ["life", "index", "kind", "view", "reason", "members"]
+_TOLD: Final = ["life", "index", "kind", "view", "reason", "members", "digest"]
 ENDS_A_LIFE: Final = re.compile("kill|crash", re.IGNORECASE)
 
 Life = dict[str, Any]
@@ -68,6 +68,8 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
 
     rows, names = table.manifest().to_pylist(), distinct_names(table)
     lives = lives_of(rows, _told(table))
+    kinds = {kind for row in rows for kind in row["kinds"] or ()}
+    kinds |= {LATER_STATE} if any(life["later_state"] for life in lives) else set()
     ids = names.filter(pc.equal(names["kind"], "history"))
     return Recorded(
         history=History(
@@ -79,7 +81,7 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         ),
         lives=local(pa.Table.from_pylist(lives, _LIVES)),
         histories=dict(zip(ids["key"].to_pylist(), ids["name"].to_pylist(), strict=True)),
-        kinds=frozenset(kind for row in rows for kind in row["kinds"] or ()),
+        kinds=frozenset(kinds),
         stacks={life["profile"]: frozenset(life["services"]) for life in lives},
         whole=all(life["whole"] for life in lives),
         open=any(life["open"] for life in lives),
@@ -110,6 +112,7 @@ class _Views:
     installed: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     members: dict[int, list[str]] = field(default_factory=dict)
     crashed: set[tuple[str, str]] = field(default_factory=set)
+    states: dict[int, int] = field(default_factory=dict)  # the index of the last view with a state, by life
 
     def add(self, row: Row, life: Life) -> None:
         names = row["members"] or []
@@ -120,12 +123,18 @@ class _Views:
             self.members.setdefault(row["view"], names)
             self.installed[row["view"]].add(row["life"])
             self.of[row["life"]].append((row["index"], row["view"]))
+            if row["digest"] is not None:
+                self.states[row["life"]] = max(row["index"], self.states.get(row["life"], -1))
+
+    def later_state(self, life: int) -> bool:
+        """Whether a view of this incarnation has a state, and the incarnation had a view before."""
+        return life in self.states and min(self.of[life])[0] < self.states[life]
 
 
 def lives_of(manifest: Sequence[Life], told: Iterable[Row]) -> list[Life]:
     """One row per incarnation: the end of the trusted part of its journal, whether it may go on behind that (`open`), a
     number for all incarnations that views link with it (`linked`), and the addresses of those without a journal that is
-    whole and has ended (`unknown`).
+    whole and has ended (`unknown`), and whether a view behind its first one has a state (`later_state`).
 
     `manifest` are rows of the manifest, `told` has the columns `_TOLD` of every view record and mark of a fault.  A
     process without a record is no incarnation.
@@ -168,7 +177,7 @@ def _name_stacks(lives: Collection[Life]) -> None:
 
 
 def _link(lives: dict[int, Life], told: Iterable[Row]) -> None:
-    """Add `linked`, `open` and `unknown` to incarnations."""
+    """Add `linked`, `open`, `unknown` and `later_state` to incarnations."""
     views = _Views()
 
     def trusted() -> Iterator[tuple[str, str, Sequence[str]]]:
@@ -184,6 +193,7 @@ def _link(lives: dict[int, Life], told: Iterable[Row]) -> None:
     going_on = open_lives(lives, in_order, views.installed, views.members, views.crashed)
     for key, life in lives.items():
         life["open"] = life["whole"] and key in going_on
+        life["later_state"] = views.later_state(key)
     known = {(life["group"], life["address"]) for life in lives.values() if life["whole"] and not life["open"]}
     unknown: dict[int, list[str]] = {}
     for node in linked.keys() - known:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pygroups.pipeline.history import History
@@ -17,7 +17,7 @@ class Recorded:
     """A history as it was ingested, and the facts about it that need no query.
 
     `lives` has one row per incarnation, from the manifest: group, profile, services, host, address, life, end, whole,
-    open, linked, unknown.  `kinds` are the kinds of record that occur, `stacks` the services of each profile; `whole`
+    open, linked, unknown.  `kinds` are the kinds of record that occur (and LATER_STATE), `stacks` the services of each profile; `whole`
     is False if a journal ends early, `open` is True if one may go on; `histories` are the names of history ids by key.
     `names` in `history` has one row per key.
     """
@@ -48,6 +48,7 @@ class Tables:
 
     `stacks` are the services of each profile: rules ask for them, and never for a name (`giving`).
     `once` makes a table of all of these, not only of some groups, and keeps it: exact steps share what they both need.
+    `kept` gives those rows of such a table that belong to these groups (`here`).
 
     In a small audit a table is one partition, so that nothing has to be exchanged. After a union or an inner join Spark
     no longer knows that the result is one partition: such results go through `gathered`.
@@ -67,6 +68,7 @@ class Tables:
     gathered: Gathered
     stacks: Mapping[str, frozenset[str]]
     once: "Once"
+    here: Column | None = None
 
     def giving(self, services: frozenset[str]) -> str:
         """SQL text: whether the member of a row has a stack with these services, by the column `profile`."""
@@ -80,8 +82,14 @@ class Tables:
     def only(self, groups: Collection[str], profiles: Collection[str]) -> "Tables":
         """The same tables with these groups only, and with the records of members with these profiles only."""
         here = F.col("group").isin(*sorted(groups)) & F.col("profile").isin(*sorted(profiles))
-        frames = {name: frame for name, frame in vars(self).items() if name not in ("gathered", "stacks", "once")}
-        return replace(self, **{name: frame.where(here) for name, frame in frames.items()})
+        others = ("gathered", "stacks", "once", "here")
+        frames = {name: frame for name, frame in vars(self).items() if name not in others}
+        return replace(self, here=here, **{name: frame.where(here) for name, frame in frames.items()})
+
+    def kept(self, name: str, make: Callable[["Tables"], DataFrame]) -> DataFrame:
+        """The rows of `once` in these groups; the table has the columns `group` and `profile`."""
+        frame = self.once(name, make)
+        return frame if self.here is None else frame.where(self.here)
 
 
 class Once:

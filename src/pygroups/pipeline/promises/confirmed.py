@@ -17,7 +17,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pygroups.pipeline.findings import VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, words
+from pygroups.pipeline.findings import LATER_STATE, VIRTUAL_SYNCHRONY, Count, PromiseRule, findings, words
 from pygroups.pipeline.keys import life_sql
 from pygroups.pipeline.tables import Tables
 
@@ -55,12 +55,16 @@ def ends(tables: Tables) -> DataFrame:
     )
 
 
+def _ends(tables: Tables) -> DataFrame:
+    return tables.kept("silver/ends", ends)
+
+
 _FOR_EVER: Final = "9223372036854775807L"
 
 
 def facts(tables: Tables) -> DataFrame:
     """One row per end of such a wait, and per state that was given after an end without a state."""
-    ended = ends(tables).where("waits > 1").selectExpr(*_OF, "since", "until", "digest", "first", "following")
+    ended = _ends(tables).where("waits > 1").selectExpr(*_OF, "since", "until", "digest", "first", "following")
     lost = ended.where("kind = 'state_lost'").selectExpr("life", "at as lost_at", "since", "first", "following")
     begun = tables.views.selectExpr("life", "view", "index as until")
     gets = tables.events.where("kind = 'state_get'").selectExpr(
@@ -100,7 +104,7 @@ def _marks(known: DataFrame, digest: str) -> DataFrame:
 
 def judged(tables: Tables) -> DataFrame:
     """One row per fact, with the first sender whose numbers are `unlike`."""
-    known = facts(tables)
+    known = tables.kept("silver/waits", facts)
     unlike = tables.gathered(_unlike(tables, known).join(known.selectExpr(*_FACT, "kind"), list(_FACT))).where(_UNLIKE)
     first = unlike.groupBy(*_FACT).agg(
         F.lit(True).alias("unlike"),
@@ -143,7 +147,7 @@ def exact(tables: Tables) -> DataFrame:
 def _replaced(tables: Tables) -> DataFrame:
     """One row per state that replaced another one, with its giver, the place where the giver gave it, and the state
     that the giver took last before: its view and place.  A giver that went on without a state is left out."""
-    every = ends(tables)
+    every = _ends(tables)
     first = tables.views.groupBy("life").agg(F.min("index").alias("first_index"))
     peers = tables.events.where("kind = 'state_set'").selectExpr(
         "life", "view", "index as at", f"{life_sql('peer')} as giver"
@@ -212,5 +216,5 @@ RULE = PromiseRule(
         Count(untold, judged="1", suspect="low is not null", needs=frozenset({"gap", "lack"})),
     ),
     exact=exact,
-    needs=frozenset({"state_set", "state_lost"}),
+    needs=frozenset({LATER_STATE}),
 )
