@@ -60,7 +60,7 @@ from pygroups.layers.gms.membership import Binding
 
 from . import heads
 from .decisions import electors
-from .decisions.proposal import Installation, Proposal, new_view, proposal_of
+from .decisions.proposal import Proposal, new_view, proposal_of
 from .decisions.suspicion import Suspicion
 from .heads import (
     HEADS,
@@ -195,6 +195,7 @@ class Gms(Membership):
             self.phase = Phase.JOINING
             self.joining.ask_for_members()
         elif isinstance(event, events.Leave):
+            self.leaving = True
             self.requests.leave()
         elif isinstance(event, events.Expel):
             self.expelling.wants(event)
@@ -260,7 +261,7 @@ class Gms(Membership):
         if self.env.me not in proposal.going_on:
             self.decided_without_me(proposal)
         elif self.binding.has_accepted(proposal.ballot):
-            self.leading.told = proposal.view.id
+            self.leading.decided(proposal)
             self.install(proposal, None)
         else:
             self.decided_without_an_answer(self.env.me, proposal)
@@ -329,7 +330,7 @@ class Gms(Membership):
         self.binding.record("installed", proposal, side or proposal.sides[0])
         self.primary = proposal.primary
         self.electors = electors.installed(self.electors, proposal.view, proposal.electors)
-        self.other_views.kept = Installation(proposal, starts)
+        self.other_views.keep(proposal, starts)
         self.enter(new_view(proposal, side, self.env.me, starts))
 
     def enter(self, event: NewView) -> None:
@@ -337,7 +338,7 @@ class Gms(Membership):
         view = event.view
         old, self.view = self.view, view
         self.phase = Phase.MEMBER
-        self.highest = max(self.highest, view.id.number)
+        self.rise_above(view.id.number)
         self.binding.ends()
         self.answering.installed()
         # Stops and fetches that have not gone up yet concern the old view.

@@ -18,7 +18,7 @@ from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from .decisions import decide
-from .decisions.electors import Electorate
+from .decisions.electors import Electorate, proposed
 from .decisions.proposal import Proposal, Side, differences, text_of
 from .decisions.quorum import EVERYBODY, Quorum
 from .decisions.suspicion import Suspicions
@@ -59,10 +59,42 @@ class Binding:
         # has no place for this member, which stays until enough members of that view have it
         self.lost: AgreedView | None = None  # the decided view that this member gave up: nobody has the missing runs
 
+    # -- obligations
+
+    def bind(self, ballot: Ballot, merge: MergeId | None = None) -> None:
+        """From now on this member answers no ballot below `ballot`."""
+        self.ballot, self.merge, self.proposal = ballot, merge, None
+
+    def stop(self, held: events.Positions) -> None:
+        """The streams have stopped, and `held` goes into the answer to Collect."""
+        self.held = held
+        self.record("collect")
+
+    def fetch(self, proposal: Proposal) -> None:
+        """Fetch up to the cut of `proposal`."""
+        self.proposal = proposal
+
+    def accept(self, proposal: Proposal, view: ViewId) -> None:
+        """Everything up to the cut of `proposal`, which follows `view`, is held here: it may be decided."""
+        self.accepted[proposal.ballot.leader] = proposal.ballot
+        if self.quorum.remembers_accepted:
+            self.last = proposal
+        self.record("accepted", proposal, proposal.side_of(view))
+
+    def follow(self, proposal: Proposal) -> None:
+        """`proposal` is decided, and cannot be installed here yet."""
+        self.decided = proposal
+
+    def give_up(self, decided: Proposal) -> None:
+        """The runs that are missing for the `decided` view are lost."""
+        self.lost, self.decided = decided.view, None
+
     def ends(self) -> None:
         """A view was installed, or this member is gone."""
         self.ballot, self.merge, self.proposal, self.accepted = None, None, None, {}
         self.last = self.decided = self.lost = None
+
+    # -- questions
 
     def lacks(self) -> ViewId | None:
         """The decided next view that names this member and is not installed here, because runs are missing; also if
@@ -80,13 +112,17 @@ class Binding:
         """Whether this member has accepted the view, which is not installed here."""
         return self.has_accepted(Ballot(*view)) or (self.last is not None and self.last.view.id == view)
 
-    def record(self, stage: str, proposal: Proposal | None = None, side: Side | None = None) -> None:
-        """Write a `flush` record, or a `merge` record of a merge: `collect`, `accepted` or `installed`."""
+    def record(
+        self, stage: str, proposal: Proposal | None = None, side: Side | None = None, ballot: Ballot | None = None
+    ) -> None:
+        """Write a `flush` record, or a `merge` record of a merge: `collect`, `accepted` or `installed`, under the
+        ballot of this binding or under another `ballot`."""
         if not self.env.journaling:
             return
         fields: dict[str, Any] = {"stage": stage}
-        if self.ballot is not None:
-            fields.update(ballot_number=self.ballot.number, ballot_leader=self.ballot.leader)
+        ballot = self.ballot if ballot is None else ballot
+        if ballot is not None:
+            fields.update(ballot_number=ballot.number, ballot_leader=ballot.leader)
         if proposal is not None and side is not None:
             fields.update(
                 next_number=proposal.view.id.number,
@@ -193,7 +229,24 @@ class Membership(Layer):
 
     def heard_of(self, ballot: Ballot) -> None:
         """No ballot of this member's own will be at or below this one."""
-        self.highest = max(self.highest, ballot.number)
+        self.rise_above(ballot.number)
+
+    def rise_above(self, number: int) -> None:
+        """No ballot of this member's own will have `number` or a lower one."""
+        self.highest = max(self.highest, number)
+
+    def keep_for_later(self, src: Address, head: object) -> None:
+        """Keep a message for a view that is on its way.  Of one sender the last message of each type counts."""
+        self.later[src, type(head)] = head
+
+    def add_electors(self, proposal: Proposal) -> None:
+        """This member accepts `proposal`: from now on a primary view needs most members of that view, too."""
+        if proposal.primary and not self.quorum.one_chain:
+            self.electors = proposed(self.electors, self.current.id, proposal.view)
+
+    def replaced_by(self, newer: Address) -> None:
+        """`newer` has the name of this member, which leaves for it."""
+        self.newer = newer
 
     def may_be_excluded(self, members: Iterable[Address]) -> bool:
         """Whether all of `members` are to be excluded by policy, at least if they are silent."""

@@ -166,6 +166,10 @@ class Attempt:
 
     # -- actions of the leader
 
+    def goes_without(self, joiner: Address) -> None:
+        """`joiner` is not taken in."""
+        self.joiners.pop(joiner, None)
+
     def collects(self, ballot: Ballot, asked: Iterable[Address], now: int) -> None:
         """Collect is sent to `asked`, under `ballot`."""
         assert self.stage is Stage.COLLECT

@@ -119,6 +119,10 @@ class Suspicions(Container[Address]):
         """`member` left so many Ready unanswered."""
         self.unanswered[member] = self.unanswered.get(member, 0) + times
 
+    def leave_out(self, member: Address) -> None:
+        """`member` and another one cannot reach each other, and `member` has to go."""
+        self.apart[member] = None
+
     def accuse(self, accuser: Address, accused: Mapping[Address, Suspicion]) -> dict[Address, Suspicion]:
         """`accuser` now suspects exactly `accused`.  Returns the suspicions that are new, or newly proven."""
         before = self.accusations.pop(accuser, {})

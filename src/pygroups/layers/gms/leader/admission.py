@@ -147,6 +147,10 @@ class Admission:
         self._queued()
         self.leavers[member] = None
 
+    def leaves_too(self, member: Address) -> None:
+        """`member` answers Ready as a leaver: it leaves with the attempt under way."""
+        self.leavers[member] = None
+
     def on_view_wanted(self) -> None:
         """A member wants a view with the same members."""
         self._queued()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pygroups.core.address import Address
-from pygroups.core.layer import NEVER
 from pygroups.core.limits import PATIENCE_MAX
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import ViewId
@@ -75,7 +74,7 @@ class Leading:
             self.change.go_on(leads=leads)
         if not leads:
             self.admission.forget()  # joiners and leavers ask the leader
-            self.verification.due = NEVER
+            self.verification.settled()
         elif self.change.attempt is None:
             self._begin_if_due()
 
@@ -110,11 +109,15 @@ class Leading:
         if handover.go_on():
             self.handover = None
         if handover.overdue and not was_overdue:
-            self.verification.due = self.env.now
+            self.verification.ask_now()
         return leaves
 
     def _new_handover(self, proposal: Proposal) -> Handover:
         return Handover(self.membership, self.other_views, proposal, self.change.patience)
+
+    def decided(self, proposal: Proposal) -> None:
+        """This member decided `proposal`, and sends it to all members that go on."""
+        self.told = proposal.view.id
 
     def goes_after_all(self, proposal: Proposal) -> None:
         """This member has no place in the decided view, and leaves when all members have the view."""
@@ -122,8 +125,8 @@ class Leading:
 
     def goes_after_enough(self, proposal: Proposal) -> None:
         """This member has no place in the decided view, and leaves when enough members have the view to go on alone."""
-        self.membership.binding.decided = proposal
-        self.change.attempt = None
+        self.membership.binding.follow(proposal)
+        self.change.abandon()
         self.handover = Parting(self.membership, self.other_views, proposal, self.change.patience)
         self.handover.tell_old_members()
 
@@ -159,14 +162,13 @@ class Leading:
         if head.bound is not None:
             membership.heard_of(head.bound)
         if head.leaving:
-            self.admission.leavers[src] = None
+            self.admission.leaves_too(src)
         self._take_answer(src, head)
 
     def _joiner_answers(self, src: Address, head: ReadyRsp) -> None:
         if head.view is not None:
             self.admission.remove(src)  # another group or leader took it in
-            if self.change.attempt is not None:
-                self.change.attempt.joiners.pop(src, None)
+            self.change.joined_elsewhere(src)
         else:
             self.admission.on_answer(src)
         self._take_answer(src, head)
@@ -185,7 +187,7 @@ class Leading:
         """A member is bound, and asks for an attempt."""
         self.membership.heard_of(head.ballot)
         self.membership.take_vouched(head.vouched)
-        self.change.wanted = True
+        self.change.want()
 
     # -- a new view
 

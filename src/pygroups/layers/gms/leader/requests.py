@@ -32,8 +32,7 @@ class Requests:
     # -- this member asks
 
     def leave(self) -> None:
-        """Leave the group, or stop trying to join it."""
-        self.membership.leaving = True
+        """This process leaves the group, or stops trying to join it."""
         if self.membership.phase is not Phase.MEMBER:
             self.membership.left("left", "")
         else:

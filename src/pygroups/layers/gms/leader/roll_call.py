@@ -131,5 +131,9 @@ class RollCall:
         until = self.since + (config.batch if self.hurries else longest)
         return until if self.env.now < until and silent else None
 
+    def on_answer(self, src: Address, head: ReadyRsp) -> None:
+        """`src` answers."""
+        self.answers[src] = head
+
     def silent_joiners(self) -> list[Address]:
         return [joiner for joiner in self.joiners if joiner not in self.answers]

@@ -52,11 +52,19 @@ class Verification:
         """Another member suspects `member`.  The leader, or the member that would lead without `member`, checks it."""
         suspicions, view = self.membership.suspicions, self.membership.current
         if member == self.env.me:
-            self.due = self.env.now  # ask the accusers: they answer, or this member learns that they do not
+            self.ask_now()  # ask the accusers: they answer, or this member learns that they do not
         elif member not in suspicions and decide.leader_without(view, suspicions, member) == self.env.me:
-            self.due = self.env.now
+            self.ask_now()
             if how is Suspicion.ENDED:
                 self.membership.below.append(VerifyLife(member))
+
+    def ask_now(self) -> None:
+        """A member is accused, or may lack the view: ask Ready at once."""
+        self.due = self.env.now
+
+    def settled(self) -> None:
+        """The leader asks Ready for another reason, or another member leads."""
+        self.due = NEVER
 
     def question_the_leader(self, *, handed_over: bool) -> None:
         """Ask the leader Ready if it may hang or be deaf: a member is suspected here, or the leader suspects this one,
@@ -107,7 +115,7 @@ class Verification:
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
         """Take an answer to Ready, which may belong to the question."""
         if self.question is not None:
-            self.question.answers[src] = head
+            self.question.on_answer(src, head)
         self.membership.doubted.pop(src, None)
 
     def leave_out_pairs(self) -> None:
@@ -119,7 +127,7 @@ class Verification:
         lasting = [pair for pair, since in self.pairs.items() if now >= since + apart]
         for member in decide.left_out(lasting, view.members):
             self.env.count("left out of a pair")
-            suspicions.apart[member] = None
+            suspicions.leave_out(member)
         if len(lasting) < len(self.pairs):
             self.due = now + apart
 

@@ -53,7 +53,15 @@ class ViewChange:
         self.attempt, self.roll = None, None
         self.wanted, self.failures, self.late = False, 0, 0
 
+    def abandon(self) -> None:
+        """A view is decided: no attempt of this member is wanted any more."""
+        self.attempt = None
+
     # -- an attempt begins
+
+    def want(self) -> None:
+        """A bound member asks for an attempt."""
+        self.wanted = True
 
     def due(self) -> int | None:
         """The time in microseconds when an attempt is to begin; None if nothing is to do."""
@@ -71,7 +79,8 @@ class ViewChange:
     def begin(self) -> None:
         """Send Ready to all members and joiners."""
         membership = self.membership
-        self.wanted, self.verification.due, self.hurried_at = False, NEVER, NEVER
+        self.verification.settled()
+        self.wanted, self.hurried_at = False, NEVER
         waiting = {} if membership.leaving else self.admission.joiners
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
@@ -83,7 +92,7 @@ class ViewChange:
     def begin_merge(self, wanted: MergeWanted, number: int = 1) -> None:
         """Send Collect to the members of several views that take part in a merge."""
         membership = self.membership
-        membership.highest = max(membership.highest, wanted.highest)
+        membership.rise_above(wanted.highest)
         ballot = membership.next_ballot()
         membership.heard_of(ballot)
         choose = self.env.chooses
@@ -164,7 +173,7 @@ class ViewChange:
         for joiner in self.roll.silent_joiners():
             if joiner in attempt.joiners:
                 self.env.count("joiner silent")
-                del attempt.joiners[joiner]
+                attempt.goes_without(joiner)
                 self.admission.left_unanswered(joiner)
         self.verification.leave_out_pairs()
         here = [member for member in attempt.view.members if not self.membership.is_missing(member)]
@@ -191,7 +200,12 @@ class ViewChange:
     def on_ready_rsp(self, src: Address, head: ReadyRsp) -> None:
         """An answer to an earlier roll call of this view is an answer, too."""
         if self.attempt is not None and self.attempt.stage is Stage.READY and self.roll is not None:
-            self.roll.answers[src] = head
+            self.roll.on_answer(src, head)
+
+    def joined_elsewhere(self, joiner: Address) -> None:
+        """Another group, or another leader, took `joiner` in."""
+        if self.attempt is not None:
+            self.attempt.goes_without(joiner)
 
     def on_collect_ack(self, src: Address, head: CollectAck) -> None:
         """Pass CollectAck on to the attempt under way."""

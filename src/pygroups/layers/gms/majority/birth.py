@@ -112,6 +112,26 @@ class BirthAttempt:
         self.proposal: Proposal | None = None
         self.accepted: dict[Address, None] = {}
 
+    def answered(self, src: Address, accepted: Proposal | None) -> bool:
+        """Take the answer of `src`.  Returns whether it was the last one."""
+        self.answers[src] = accepted
+        return len(self.answers) == len(self.contacts)
+
+    def finds_a_group(self, src: Address) -> None:
+        """`src` has heard of a living group.  Only processes that accepted a first view go on."""
+        self.contacts.pop(src, None)
+        self.lives = True
+        self.answers = {one: accepted for one, accepted in self.answers.items() if accepted is not None}
+
+    def proposes(self, proposal: Proposal, until: int) -> None:
+        """`proposal` is sent to all that answered, which accept it until the given time."""
+        self.proposal, self.until = proposal, until
+
+    def accepts(self, src: Address) -> None:
+        """`src` has accepted the proposal."""
+        if src in self.contacts:
+            self.accepted[src] = None
+
 
 class Birth:
     """The part of this process in the birth of its group."""
@@ -237,8 +257,7 @@ class Birth:
             if (accepted is None) != (head.accepted is None):
                 self.env.drop("invalid proposal")
                 return
-            attempt.answers[src] = accepted
-            if len(attempt.answers) == len(attempt.contacts):
+            if attempt.answered(src, accepted):
                 self._propose(attempt)
 
     def _without_the_ended(self, attempt: BirthAttempt) -> dict[Address, Proposal | None]:
@@ -251,10 +270,10 @@ class Birth:
 
     def _propose(self, attempt: BirthAttempt) -> None:
         answers, history = self._without_the_ended(attempt), self.membership.new_history()
-        attempt.proposal = first_view(attempt.ballot, answers, attempt.contacts, history)
-        attempt.until = self.env.now + self.env.config.flush_timeout
+        proposal = first_view(attempt.ballot, answers, attempt.contacts, history)
+        attempt.proposes(proposal, self.env.now + self.env.config.flush_timeout)
         self.membership.wake_at(attempt.until)
-        first = First(difference(attempt.proposal, None))
+        first = First(difference(proposal, None))
         for one in sorted(attempt.answers):
             if one != self.env.me:
                 self.membership.tell(one, first)
@@ -265,8 +284,7 @@ class Birth:
         attempt = self.attempt
         if attempt is None or attempt.proposal is None or head.ballot != attempt.ballot:
             return None
-        if src in attempt.contacts:
-            attempt.accepted[src] = None
+        attempt.accepts(src)
         if not is_enough(self.env.expect, attempt.accepted):
             return None
         self._pause()  # if the view does not name this process
@@ -302,9 +320,7 @@ class Birth:
             self.group_heard_at = self.env.now
             self._fail()
         elif attempt.proposal is None:
-            attempt.contacts.pop(src, None)
-            attempt.lives = True
-            attempt.answers = {one: accepted for one, accepted in attempt.answers.items() if accepted is not None}
+            attempt.finds_a_group(src)
 
     def on_first(self, src: Address, head: First) -> None:
         """Accept the first view, unless this process is bound to a higher ballot."""
@@ -333,7 +349,5 @@ class Birth:
         self.attempt, self.bound, self.accepted, self.seekers = None, None, None, {}
 
     def _record(self, stage: str, proposal: Proposal | None = None) -> None:
-        binding = self.membership.binding
-        binding.ballot = self.bound
-        binding.record(stage, proposal, None if proposal is None else proposal.sides[0])
-        binding.ballot = None
+        side = None if proposal is None else proposal.sides[0]
+        self.membership.binding.record(stage, proposal, side, self.bound)

@@ -71,7 +71,7 @@ class Blocking:
         gms = self.gms
         ballot = gms.next_ballot()
         gms.heard_of(ballot)
-        gms.binding.ballot, gms.binding.proposal = ballot, None
+        gms.binding.bind(ballot)
         gms.answering.heard_leader()
         gms.above.append(Stop(ballot))
 
@@ -84,7 +84,7 @@ class Blocking:
         others = [one for one in gms.current.members if one != self.env.me]
         if all(gms.suspicions.is_over(one) or self.lacking.get(one) == lacks for one in others):
             self.env.count("decided view given up")
-            gms.binding.lost, gms.binding.decided = decided.view, None
+            gms.binding.give_up(decided)
 
     def hears_of_a_lack(self, member: Address, head: Stuck) -> None:
         """`member` is bound, and may lack runs of a decided view."""

@@ -23,7 +23,7 @@ from pygroups.core.suspicion_events import HeartbeatOf, Suspect, Unsuspect
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import HISTORY_DIGITS, ViewId
 
-from ..decisions.proposal import Installation, Proposal, proposal_of
+from ..decisions.proposal import Proposal, proposal_of
 from ..decisions.quorum import MAJORITY, Quorum
 from ..heads import HEADS, Difference, Excluded, Install, InstallAck, Ready, ReadyRsp, Stuck
 from ..layer import Gms
@@ -107,7 +107,7 @@ class PrimaryGms(Gms):
         """The last process that was needed has accepted the first view."""
         proposal = self.birth.on_taken(src, head)
         if proposal is not None:
-            self.leading.told = proposal.view.id
+            self.leading.decided(proposal)
             self._take_first(proposal)  # first: to members of the view nothing is given up
             self.tell_decided(proposal.view.members, proposal)
 
@@ -133,7 +133,8 @@ class PrimaryGms(Gms):
         if self.env.me not in members:
             return False
         self.binding.record("installed", proposal, proposal.sides[0])
-        self.primary, self.other_views.kept = True, Installation(proposal, None)
+        self.primary = True
+        self.other_views.keep(proposal, None)
         self.enter(
             NewView(
                 view=proposal.view,
@@ -235,10 +236,10 @@ class PrimaryGms(Gms):
         side = proposal.side_of(self.current.id)
         assert side is not None
         fetches = binding.proposal is not None and binding.proposal.ballot == proposal.ballot == binding.ballot
-        binding.decided = proposal
+        binding.follow(proposal)
         if binding.ballot is None:
-            binding.ballot = proposal.ballot
-        self.leading.change.attempt = None
+            binding.bind(proposal.ballot)
+        self.leading.change.abandon()
         if not fetches:
             self.above += [Stop(proposal.ballot), FetchTo(proposal.ballot, side.cut, side.holders)]
 

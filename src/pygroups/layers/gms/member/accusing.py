@@ -109,7 +109,7 @@ class Accusing:
             accused = {m: how for m, how in head.suspects.items() if m in membership.view.members}
             return membership.suspicions.accuse(src, accused)
         elif membership.binding.is_on_the_way_to(head.view):
-            membership.later[src, Accuse] = head
+            membership.keep_for_later(src, head)
         else:
             self.env.drop("suspicion in another view")
         return {}
@@ -118,6 +118,6 @@ class Accusing:
         """Keep an accusation for a joiner's first view.  Others have that view earlier, and send a suspicion once."""
         later = self.membership.later
         if (src, Accuse) in later or len(later) < MEMBERS_MAX:
-            later[src, Accuse] = head
+            self.membership.keep_for_later(src, head)
         else:
             self.env.drop("too many suspicions before the first view")

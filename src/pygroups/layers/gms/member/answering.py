@@ -13,7 +13,7 @@ from pygroups.core.view import Ballot, ViewId
 
 from ...streams.gaps import told
 from ..decisions import decide
-from ..decisions.electors import Electorate, proposed
+from ..decisions.electors import Electorate
 from ..decisions.proposal import Proposal, Side, difference, proposal_of, vector
 from ..heads import Accept, Collect, CollectAck, CollectRefused, Fetches, Low, Propose, Ready, ReadyRsp, Stuck
 from ..membership import Membership
@@ -71,7 +71,7 @@ class Answering:
         is_news = head.ballot != binding.ballot
         if is_news:
             self.env.count("bound" if binding.ballot is None else "bound again")
-            binding.ballot, binding.merge, binding.proposal = head.ballot, head.merge, None
+            binding.bind(head.ballot, head.merge)
         self.heard_leader()
         self.membership.take_vouched(head.vouched)
         self.membership.above.append(Stop(head.ballot))
@@ -90,7 +90,7 @@ class Answering:
         is."""
         membership = self.membership
         if membership.knows(src) and membership.may_come_to(view):
-            self.membership.later[src, type(head)] = head
+            membership.keep_for_later(src, head)
         self.other_views.explain(src, view, asked=True)
 
     def stopped(self, event: Bound) -> None:
@@ -98,8 +98,7 @@ class Answering:
         membership = self.membership
         if event.ballot != self.binding.ballot or self.binding.decided is not None:
             return  # bound to a higher one meanwhile, or on the way to a decided view
-        self.binding.held = event.held
-        self.binding.record("collect")
+        self.binding.stop(event.held)
         if membership.leaving:
             self.env.count("leaver bound")
         marks, missing = (event.marks, told(event.missing)) if self.binding.merge is not None else ({}, {})
@@ -137,7 +136,7 @@ class Answering:
 
     def _fetch(self, proposal: Proposal, side: Side) -> None:
         binding, me = self.binding, self.env.me
-        binding.proposal = proposal
+        binding.fetch(proposal)
         if me in proposal.expelled and not self.membership.leaving:
             self.env.record("leave", reason="excluded", detail=proposal.expelled[me])
         if any(binding.held.get(stream, 0) < end for stream, end in side.cut.items()):
@@ -146,20 +145,11 @@ class Answering:
 
     def fetched(self, ballot: Ballot) -> None:
         """Everything up to the cut of `ballot` is held here: accept."""
-        binding = self.binding
-        if ballot == binding.ballot and binding.proposal is not None and binding.proposal.ballot == ballot:
-            binding.accepted[ballot.leader] = ballot
-            self._may_become_primary(binding.proposal)
-            if self.membership.quorum.remembers_accepted:
-                binding.last = binding.proposal
-            binding.record("accepted", binding.proposal, binding.proposal.side_of(self.membership.current.id))
+        proposal = self.binding.proposal
+        if proposal is not None and ballot == proposal.ballot == self.binding.ballot:
+            self.membership.add_electors(proposal)
+            self.binding.accept(proposal, self.membership.current.id)
             self.membership.tell(ballot.leader, Accept(ballot))
-
-    def _may_become_primary(self, proposal: Proposal) -> None:
-        """This member accepts: from now on a primary view needs most members of this one, too."""
-        membership = self.membership
-        if proposal.primary and not membership.quorum.one_chain:
-            membership.electors = proposed(membership.electors, membership.current.id, proposal.view)
 
     def fetching(self) -> None:
         """Missing runs arrive: report this to the leader, whose timeout might end sooner."""

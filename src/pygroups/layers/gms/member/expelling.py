@@ -39,7 +39,7 @@ class Expelling:
         membership, me = self.membership, self.env.me
         if membership.phase is not Phase.MEMBER:
             return
-        membership.newer = newer
+        membership.replaced_by(newer)
         reason = f"was replaced by {newer}, which joined later under the same name"
         self.env.record("suspect", peer=me, reason="replaced", detail=reason)
         self.env.count("gave way to a newer process")
@@ -59,7 +59,7 @@ class Expelling:
         elif head.view == membership.view.id and membership.knows(head.member):
             self._keep(head)
         elif membership.binding.is_on_the_way_to(head.view):
-            membership.later[src, Expel] = head
+            membership.keep_for_later(src, head)
         else:
             self.env.drop("exclusion in another view")
 

@@ -21,7 +21,7 @@ from pygroups.core.events import AllInstalled, Marks
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, Ballot, ViewId
 
-from ..decisions.proposal import Installation, difference
+from ..decisions.proposal import Installation, Proposal, difference
 from ..heads import Elsewhere, Excluded, Install, Stuck
 from ..membership import Membership
 
@@ -149,6 +149,10 @@ class OtherViews:
             oldest = next(iter(self.last_view_of))
             del self.last_view_of[oldest]
             self.expelled.pop(oldest, None)
+
+    def keep(self, proposal: Proposal, starts: Marks | None) -> None:
+        """Keep the installation of the view that this member is about to enter."""
+        self.kept = Installation(proposal, starts)
 
     def starts_are(self, marks: Marks) -> None:
         """Add the start of each origin for joiners, which is known only when the view is installed here."""
