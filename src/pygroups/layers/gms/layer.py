@@ -4,6 +4,7 @@ This file is the layer: it passes each message to the part that answers it, and 
 uses only the parts before it:
 
 decisions/suspicion.py      the suspicions of each member
+decisions/outgoing.py       members that are excluded by policy, vouched for, or answered for
 decisions/electors.py       the members of which a view needs most to be primary
 heads.py                    the messages on the wire
 decisions/proposal.py       the next view, and its difference to the view before, which goes on the wire
@@ -55,6 +56,7 @@ from pygroups.core.state_events import StateStanding, ViewWanted
 from pygroups.core.suspicion_events import LifeVerified, Suspect, Unsuspect
 from pygroups.core.tables import Tables, under
 from pygroups.layers.gms.decisions.electors import TABLES
+from pygroups.layers.gms.decisions.outgoing import Outgoing
 from pygroups.layers.gms.decisions.suspicion import Suspicions
 from pygroups.layers.gms.membership import Binding
 
@@ -99,15 +101,11 @@ class Gms(Membership):
 
     tables: ClassVar[Tables] = {
         "accounted.ended": "members_max",
-        "doubted": "members",
-        "expelled": "members",
         "inbox": "turn",
         "later": "later",
         "later[].suspects": "members_max",
         "later[].vouched": "members_max",
         **under("later[].difference", Difference.tables),
-        "spoken_for": "members",
-        "vouched": "members",
         **under("electors", TABLES),
         **under("accusing", Accusing.tables),
         **under("binding", Binding.tables),
@@ -115,6 +113,7 @@ class Gms(Membership):
         **under("leading", Leading.tables),
         **under("merging", Merging.tables),
         **under("other_views", OtherViews.tables),
+        **under("outgoing", Outgoing.tables),
         **under("suspicions", Suspicions.tables),
     }
 
@@ -156,7 +155,7 @@ class Gms(Membership):
                 self.suspicions.elsewhere(event.member)
                 self._suspicions_changed()
         elif isinstance(event, Reserved):
-            self.reserved, self.round_trip = event.merge, event.round_trip
+            self.reserved = event
         elif isinstance(event, RoundTrips):
             self.leading.times.measured(event.times)
         elif isinstance(event, Replaced):
@@ -344,7 +343,7 @@ class Gms(Membership):
         # Stops and fetches that have not gone up yet concern the old view.
         self.above = [item for item in self.above if not isinstance(item, events.FetchTo | events.Stop)]
         self.suspicions.keep(view.members)
-        self.expelled, self.doubted = {}, {}
+        self.outgoing.keep(view.members)
         self.requests.installed()
         self.accusing.installed()
         event.left = () if old is None else tuple(member for member in old.members if member not in view.members)

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 from pygroups.core import events
 from pygroups.core.address import Address
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.merge_events import Accounted
+from pygroups.core.merge_events import Accounted, Reserved
 from pygroups.core.standing import Standing
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import AgreedView, Ballot, MergeId, ViewId
 
 from .decisions import decide
 from .decisions.electors import Electorate, proposed
+from .decisions.outgoing import Outgoing
 from .decisions.proposal import Proposal, Side, differences, text_of
 from .decisions.quorum import EVERYBODY, Quorum
 from .decisions.suspicion import Suspicions
@@ -148,23 +149,19 @@ class Membership(Layer):
     __slots__ = (
         "accounted",
         "binding",
-        "doubted",
         "electors",
-        "expelled",
         "highest",
         "inbox",
         "later",
         "leaving",
         "newer",
+        "outgoing",
         "phase",
         "primary",
         "reserved",
-        "round_trip",
-        "spoken_for",
         "standing",
         "suspicions",
         "view",
-        "vouched",
     )
 
     def __init__(self, env: Env) -> None:
@@ -179,14 +176,9 @@ class Membership(Layer):
         self.newer: Address | None = None  # a later process of this name, for which this one ends
         self.highest = 0  # of all known ballots and views
         self.binding = Binding(env, self.quorum)
-        self.reserved: MergeId | None = None  # this member takes part in this merge, and in no other
-        self.round_trip = 0  # of the slowest process of this merge
+        self.reserved = Reserved(None)  # this member takes part in this merge, and in no other
         self.suspicions = Suspicions()
-        self.expelled: dict[Address, str] = {}  # members of this view that are to be excluded by policy, and why
-        self.doubted: dict[Address, str] = {}  # the same for members that are excluded only if they are silent
-        self.vouched: dict[Address, None] = {}  # members of this view: an operator vouches for their end
-        self.spoken_for: dict[Address, Address] = {}  # members of this view that have ended, and the processes that
-        # answer for them
+        self.outgoing = Outgoing()
         self.inbox: list[tuple[Address, object]] = []  # messages to itself, and messages that waited for a view
         self.later: dict[tuple[Address, type], object] = {}  # of a view that is decided and not installed here yet
 
@@ -248,19 +240,15 @@ class Membership(Layer):
         """`newer` has the name of this member, which leaves for it."""
         self.newer = newer
 
-    def may_be_excluded(self, members: Iterable[Address]) -> bool:
-        """Whether all of `members` are to be excluded by policy, at least if they are silent."""
-        return all(member in self.expelled or member in self.doubted for member in members)
-
     def reaches_enough(self) -> bool:
         """Whether the members that are heard are enough for a view change.  The view change may still fail."""
         silent = self.suspicions.known
-        here = [m for m in self.current.members if m not in silent or m in self.spoken_for]
-        return self.quorum.may_go_on(self.current, here, self.vouched)
+        here = [m for m in self.current.members if m not in silent or m in self.outgoing.spoken_for]
+        return self.quorum.may_go_on(self.current, here, self.outgoing.vouched)
 
     def is_missing(self, member: Address) -> bool:
         """Whether no answer of `member` can come."""
-        return member in self.suspicions and member not in self.spoken_for
+        return member in self.suspicions and member not in self.outgoing.spoken_for
 
     def take_vouched(self, members: Iterable[Address]) -> None:
         """Take members for which an operator vouches.  Only a group in which a majority decides uses these members: see

@@ -111,7 +111,7 @@ class Parting(Handover):
     repeats = 0
 
     def _wait(self) -> bool:
-        if decide.is_majority(self.proposal.view, self.acked, self.membership.vouched):
+        if decide.is_majority(self.proposal.view, self.acked, self.membership.outgoing.vouched):
             return False
         config, silent = self.env.config, self.membership.suspicions.known
         repeat_at = self.since + min(2 * config.flush_timeout << min(self.repeats, 10), PATIENCE_MAX)

@@ -104,7 +104,7 @@ class RollCall:
         If no fault is known, two rounds take as long as the detection of a silent member.  Slow members get more
         time."""
         config = self.env.config
-        if self.hurries or self.membership.may_be_excluded(missing):
+        if self.hurries or self.membership.outgoing.may_be_excluded(missing):
             base = config.ready_timeout
         elif self.suspicions.accusations:
             base = max(config.ready_timeout, config.flush_timeout)

@@ -97,7 +97,8 @@ class Verification:
             return False  # no leader could change the view
         moment = ready_timeout // AGAIN
         own = suspicions.own(self.membership.current.members)
-        excludes = bool(self.membership.expelled or self.membership.doubted)
+        outgoing = self.membership.outgoing
+        excludes = bool(outgoing.expelled or outgoing.doubted)
         matter = (own, self.env.me in suspicions.accusations.get(before[0], ()), excludes)
         news, self.questioned = (*matter, before) != self.questioned, (*matter, before)
         if news and any(matter):
@@ -116,7 +117,7 @@ class Verification:
         """Take an answer to Ready, which may belong to the question."""
         if self.question is not None:
             self.question.on_answer(src, head)
-        self.membership.doubted.pop(src, None)
+        self.membership.outgoing.answered(src)
 
     def leave_out_pairs(self) -> None:
         """Leave out one member of each pair in which one suspected the other for a heartbeat although both answer."""

@@ -71,7 +71,7 @@ class ViewChange:
         if self.answering.is_held_by_a_merge() and not self.wanted:
             return max(self.answering.released_at(), self.pause_until)
         anybody = any(member in membership.suspicions for member in membership.current.members)
-        if membership.binding.ballot is not None or self.wanted or anybody or membership.expelled:
+        if membership.binding.ballot is not None or self.wanted or anybody or membership.outgoing.expelled:
             return max(now, self.pause_until)
         due = min(self.admission.due() or NEVER, self.verification.due)
         return None if due == NEVER else max(due, self.pause_until)
@@ -85,7 +85,7 @@ class ViewChange:
         joiners = {joiner: contact for joiner, (contact, _) in waiting.items()}
         ballot = membership.next_ballot()
         self.roll = RollCall(self.asker, ballot, membership.current.members, joiners)
-        quorum, vouched, lost = membership.quorum, membership.vouched, membership.binding.lost
+        quorum, vouched, lost = membership.quorum, membership.outgoing.vouched, membership.binding.lost
         self.attempt = Attempt(membership.current, ballot, joiners, self.env.now, quorum, vouched, lost)
         self.go_on(leads=True)
 
@@ -147,8 +147,8 @@ class ViewChange:
             self._do(attempt.take(Input.SUSPECTED))
         elif self.env.now >= self._ends_at(attempt):
             self.late += 1
-            for member in attempt.silent() if self.membership.spoken_for else ():
-                self.membership.spoken_for.pop(member, None)  # who answers for it may have ended; else it offers again
+            for member in attempt.silent() if self.membership.outgoing.spoken_for else ():
+                self.membership.outgoing.stop_speaking(member)
             self._do(attempt.late())
         else:
             self.membership.wake_at(self._ends_at(attempt))
@@ -192,7 +192,7 @@ class ViewChange:
         ):
             return True
         admission = self.admission
-        wanted = bool(attempt.joiners or admission.leavers or admission.renewal or membership.expelled)
+        wanted = bool(attempt.joiners or admission.leavers or admission.renewal or membership.outgoing.expelled)
         return wanted or any(member in membership.suspicions for member in view.members)
 
     # -- answers
@@ -287,13 +287,12 @@ class ViewChange:
         attempt.collects(membership.next_ballot(), here, self.env.now)
         membership.heard_of(attempt.ballot)
         for member in attempt.asked:
-            membership.tell(member, Collect(attempt.ballot, view.id, None, tuple(membership.vouched)))
+            membership.tell(member, Collect(attempt.ballot, view.id, None, tuple(membership.outgoing.vouched)))
         membership.wake_at(attempt.since + self.patience(attempt.asked))
 
     def _propose(self, attempt: Attempt) -> None:
         membership = self.membership
-        silent = {member: why for member, why in membership.doubted.items() if member not in attempt.asked}
-        leavers, expelled = self.admission.leavers, {**silent, **membership.expelled}
+        leavers, expelled = self.admission.leavers, membership.outgoing.by_policy(attempt.asked)
         proposal = attempt.proposes(self.env.me, leavers, self.env.now, expelled)
         for member, difference in differences(proposal, attempt.asked):
             membership.tell(member, Propose(difference))

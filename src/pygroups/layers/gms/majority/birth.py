@@ -112,7 +112,7 @@ class BirthAttempt:
         self.proposal: Proposal | None = None
         self.accepted: dict[Address, None] = {}
 
-    def answered(self, src: Address, accepted: Proposal | None) -> bool:
+    def take_answer(self, src: Address, accepted: Proposal | None) -> bool:
         """Take the answer of `src`.  Returns whether it was the last one."""
         self.answers[src] = accepted
         return len(self.answers) == len(self.contacts)
@@ -257,7 +257,7 @@ class Birth:
             if (accepted is None) != (head.accepted is None):
                 self.env.drop("invalid proposal")
                 return
-            if attempt.answered(src, accepted):
+            if attempt.take_answer(src, accepted):
                 self._propose(attempt)
 
     def _without_the_ended(self, attempt: BirthAttempt) -> dict[Address, Proposal | None]:

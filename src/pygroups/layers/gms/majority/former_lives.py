@@ -240,7 +240,7 @@ class AskingFormer:
                 gms.handle(former, answer)
             else:
                 self._ask_before(src, former, answer.difference)
-        elif gms.spoken_for.get(former) == src or isinstance(answer, Excluded):
+        elif gms.outgoing.spoken_for.get(former) == src or isinstance(answer, Excluded):
             gms.handle(former, answer)
 
     def _offers(self, src: Address, former: Address, offer: LeaveReq) -> None:
@@ -257,7 +257,7 @@ class AskingFormer:
         decided = gms.binding.decided
         if decided is not None:  # this member is on its way, or hands the next view over
             if former in decided.view.members and self.env.me not in decided.view.members:
-                gms.spoken_for[former] = src
+                gms.outgoing.speak(src, former)
                 gms.tell_decided((former,), decided)
             return
         if offer.view > view.id:
@@ -266,7 +266,7 @@ class AskingFormer:
             side = Side(msgspec.structs.replace(view, id=offer.view), view.members, {}, {})
             proposal = Proposal(Ballot(*view.id), view, (side,), electors=())
             gms.tell(src, ToFormer(former, Install(difference(proposal, None), None)))
-        elif gms.spoken_for.get(former) == src:
+        elif gms.outgoing.spoken_for.get(former) == src:
             gms.leading.change.hurry(former)
         elif self._needs_former_lives():
             self._speaks(src, former)
@@ -279,7 +279,7 @@ class AskingFormer:
             return
         gms.heard_of(Ballot(*proposal.view.id))
         gms.heard_of(proposal.ballot)
-        if gms.spoken_for.get(former) != src and self._needs_former_lives():
+        if gms.outgoing.spoken_for.get(former) != src and self._needs_former_lives():
             self._speaks(src, former)
 
     def _speaks(self, src: Address, former: Address) -> None:
@@ -287,14 +287,9 @@ class AskingFormer:
         gms = self.gms
         self.env.count("former incarnations that are answered for")
         gms.suspicions.suspect(former, Suspicion.ENDED)
-        gms.spoken_for[former] = src
+        gms.outgoing.speak(src, former)
         gms.answering.heard_again(at_once=True)
         gms.leading.change.heard_again(former)
 
     def _needs_former_lives(self) -> bool:
-        return self.blocking.blocked or bool(self.gms.spoken_for) or not self.gms.reaches_enough()
-
-    def enters(self, members: tuple[Address, ...]) -> None:
-        """This member is about to enter a view of `members`."""
-        gms = self.gms
-        gms.spoken_for = {one: by for one, by in gms.spoken_for.items() if one in members}
+        return self.blocking.blocked or bool(self.gms.outgoing.spoken_for) or not self.gms.reaches_enough()

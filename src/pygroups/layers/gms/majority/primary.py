@@ -160,7 +160,7 @@ class PrimaryGms(Gms):
 
     def tell(self, dest: Address | None, head: object) -> None:
         """A message to a member that has ended goes to the process that answers for it."""
-        speaker = None if dest is None else self.spoken_for.get(dest)
+        speaker = None if dest is None else self.outgoing.spoken_for.get(dest)
         if dest is None or speaker is None:
             super().tell(dest, head)
         elif (forwarded := self.asking_former.forwarded(dest, head)) is not None:
@@ -267,8 +267,6 @@ class PrimaryGms(Gms):
             self.birth.ends()
             self.rebirth.ends()
         self.givers = {}
-        self.vouching.enters(event.view.members)
-        self.asking_former.enters(event.view.members)
         super().enter(event)
 
     # -- a view without this member

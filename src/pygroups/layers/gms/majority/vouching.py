@@ -18,7 +18,7 @@ from .rebirth import Rebirth
 
 
 class Vouching:
-    """The confirmations of operators that this member gets or hears of; `Membership.vouched` has the members."""
+    """The confirmations of operators that this member gets or hears of; `Outgoing` has the members."""
 
     def __init__(self, gms: Gms, rebirth: Rebirth, blocking: Blocking) -> None:
         self.gms = gms
@@ -43,17 +43,13 @@ class Vouching:
     def take(self, members: Iterable[Address]) -> None:
         """Take the confirmation of an operator, from the operator or from another member."""
         gms = self.gms
-        new = [member for member in members if gms.knows(member) and member not in (self.env.me, *gms.vouched)]
+        new = [member for member in members if gms.knows(member) and member not in (self.env.me, *gms.outgoing.vouched)]
         for member in new:
             self.env.count("vouched")
             self.env.record("suspect", peer=member, reason="vouched")
-            gms.vouched[member] = None
+            gms.outgoing.vouch(member)
             gms.suspicions.elsewhere(member)  # also if frames of it arrive
         if new:
             self.blocking.give_up_what_is_lost()
             gms.answering.heard_again(at_once=True)
             gms.leading.change.heard_again(new[0])
-
-    def enters(self, members: tuple[Address, ...]) -> None:
-        """This member is about to enter a view of `members`."""
-        self.gms.vouched = {member: None for member in self.gms.vouched if member in members}

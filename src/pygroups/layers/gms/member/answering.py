@@ -83,7 +83,7 @@ class Answering:
         binding, view = self.binding, self.membership.current
         free = binding.ballot is None or (binding.merge == head.merge and binding.ballot.leader == src)
         is_above = ViewId.of(head.ballot) > view.id and head.ballot.leader == src
-        return head.view == view.id and head.merge == self.membership.reserved and free and is_above
+        return head.view == view.id and head.merge == self.membership.reserved.merge and free and is_above
 
     def _speaks_of_another_view(self, src: Address, head: Collect | Propose, view: ViewId) -> None:
         """Keep a message of another view if this member is on its way to that view.  Tell the sender where this member
@@ -105,7 +105,7 @@ class Answering:
         standing, primary = membership.standing, membership.primary
         view, last = membership.current, self.binding.last
         accepted = None if last is None else difference(last, view.id)
-        held, vouched = vector(event.held, view.members), tuple(membership.vouched)
+        held, vouched = vector(event.held, view.members), tuple(membership.outgoing.vouched)
         electors = () if membership.electors == (Electorate(view, "formed"),) else membership.electors
         ack = CollectAck(
             *(event.ballot, held, membership.leaving, standing, primary, marks, accepted, vouched),
@@ -183,7 +183,7 @@ class Answering:
         processes of a merge that are slow."""
         config = self.env.config
         merges = self.binding.merge is not None
-        return max(config.flush_timeout, min(2 * self.membership.round_trip, PATIENCE_MAX) if merges else 0)
+        return max(config.flush_timeout, min(2 * self.membership.reserved.round_trip, PATIENCE_MAX) if merges else 0)
 
     def is_held_by_a_merge(self) -> bool:
         """Whether this member is bound to another member's merge."""
@@ -204,7 +204,7 @@ class Answering:
         if self.env.now >= self.heard_at + self._patience():
             self.heard_at = self.env.now
             self.complaints += 1
-            stuck = Stuck(ballot, membership.current.id, tuple(membership.vouched), self.binding.lacks())
+            stuck = Stuck(ballot, membership.current.id, tuple(membership.outgoing.vouched), self.binding.lacks())
             membership.tell_others(membership.helpers(), stuck)
         membership.wake_at(self.heard_at + self._patience())
 

@@ -64,8 +64,5 @@ class Expelling:
             self.env.drop("exclusion in another view")
 
     def _keep(self, head: Expel) -> None:
-        membership = self.membership
-        if not head.if_silent:
-            membership.expelled.setdefault(head.member, head.reason)
-        elif head.member != self.env.me:
-            membership.doubted.setdefault(head.member, head.reason)
+        if not head.if_silent or head.member != self.env.me:
+            self.membership.outgoing.expel(head.member, head.reason, if_silent=head.if_silent)
