@@ -207,9 +207,11 @@ def _wanted(root: Path) -> dict[str, list[str]]:
     return wanted
 
 
-QUESTION = re.compile(r"_*(?:is|has|have|was|may|can|must)_|(?!_*until)\w+_(?:is|are|has|have|may)_")
+QUESTION = re.compile(r"_*(?:is|has|have|was|may|can|must)_|(?!_*(?:give_up|until))\w+_(?:is|are|has|have|may)_")
 """The names of questions, whatever they return; and, if they return a bool:"""
-BOOL_QUESTION = re.compile(r"_*(?:counts|ends|fits|follows|gave|holds|knows|lacks|needs|owes|takes|told|waits)(?:_|$)")
+BOOL_QUESTION = re.compile(
+    r"_*(?:counts|ended|ends|fails|fits|follows|gave|holds|knows|lacks|lingers|needs|owes|takes|told|waits)(?:_|$)"
+)
 SENDS = ("record", "tell", "tell_decided", "tell_others", "wake_at")
 
 
@@ -230,8 +232,10 @@ def _returns_bool(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _deeds(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """Changes of the arguments, and calls of their methods whose result is not used; a count of drops is none."""
+    """Changes of the arguments, and calls of their methods whose result is not used; a count of drops is none.  A name
+    for a part of an argument is the argument."""
     arguments = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    arguments |= {name for name, value in _named(function) if _owner(value) in arguments}
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             if _owner(node) in arguments:
@@ -241,6 +245,19 @@ def _deeds(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _owner(node.value) in arguments:
             counts = isinstance(node.value.func, ast.Attribute) and node.value.func.attr in ("count", "drop")
             yield from () if counts else (node,)
+
+
+def _named(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.Attribute]]:
+    """The names that a function gives to attributes: `a` and `b.c` of `a = b.c`, also in a tuple."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            pairs = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = [*zip(target.elts, value.elts, strict=True)]
+            for name, part in pairs:
+                if isinstance(name, ast.Name) and isinstance(part, ast.Attribute):
+                    yield name.id, part
 
 
 def _owner(node: ast.AST) -> str:

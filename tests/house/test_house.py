@@ -80,6 +80,7 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
         "def _holds(self, a) -> bool:\n    self.above.append(a)\n    return True",
         "_holds",
     ),
+    (rules.acting_questions, LAYER, "def is_due(self):\n    a, b = self.part, 1\n    a.at = b", "is_due is named"),
     (rules.acting_questions, LAYER, "def all_have_it(self):\n    return self.env.tell(1)", "all_have_it is named"),
     (rules.layer_places, LAYER, "", "there is no note docs/layers/nakack.md"),
     (rules.layer_places, "src/pygroups/layers/gms/__init__.py", "", "layer gms: there is no test"),

@@ -73,7 +73,7 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
         running = Stream(session, out, checkpoint, _tell, small=small)
         try:
             running.claim()
-            while not _ended(running.start(journal, once=once), running, journal):
+            while not _await_end(running.start(journal, once=once), running, journal):
                 pass
         finally:
             say("")
@@ -88,8 +88,8 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
     return _report(State(out).progress(), out)
 
 
-def _ended(query: StreamingQuery, running: Stream, journal: Path) -> bool:
-    """Wait until the query ends, by itself or by Ctrl-C.  False if it has to be started again."""
+def _await_end(query: StreamingQuery, running: Stream, journal: Path) -> bool:
+    """Wait until the query ends, by itself or by Ctrl-C.  Returns False if it has to be started again."""
     from pyspark.errors import StreamingQueryException
 
     try:

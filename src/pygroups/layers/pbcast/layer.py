@@ -478,7 +478,7 @@ class Pbcast(Layer):
             self.repair.wants.pop(name, None)
 
     def down_event(self, event: Event) -> None:
-        if isinstance(event, Leave) and self._lingers():
+        if isinstance(event, Leave) and self._linger():
             return
         if isinstance(event, Gone):
             self.stopped, self.wake = True, NEVER
@@ -486,7 +486,7 @@ class Pbcast(Layer):
             self.unread.consumed(event.marks)
         self.below.append(event)
 
-    def _lingers(self) -> bool:
+    def _linger(self) -> bool:
         """Before a member that has sent messages leaves, it gossips about them, and answers requests for a while."""
         own = self.store.of(self.env.me)
         if self.view is None or self.stopped or len(self.view.members) == 1 or not own.kept or self.leave_at < NEVER:

@@ -173,15 +173,15 @@ class Shrinker:
             return False
         self._known.add(known)
         self.tries += 1
-        if not self._fails(candidate, self._hurry):
+        if not self._reproduce(candidate, self._hurry):
             return False
         self.best = candidate
         if self._tell is not None:
             self._tell(f"{size_of(candidate)} after {self.tries} tries and {self.seconds:.0f} s")
         return True
 
-    def _fails(self, candidate: Schedule, hurry: int) -> bool:
-        """Whether `candidate` fails in the same way with the bound divided by `hurry`."""
+    def _reproduce(self, candidate: Schedule, hurry: int) -> bool:
+        """Play `candidate` with the bound divided by `hurry`.  Returns whether it fails in the same way."""
         played = msgspec.structs.replace(candidate, bound=candidate.bound // hurry)
         until = None if self._waits else 2 * self._failed_at + 20 * SECOND  # a failure much later is no gain
         outcome = self._play(played, until)
@@ -196,7 +196,7 @@ class Shrinker:
         sure one."""
         if self._hurry == 1 or self.best == self._sure[0]:
             return
-        if self._fails(self.best, 1):
+        if self._reproduce(self.best, 1):
             self._sure = self.best, self._failed_at
         else:
             self.best, self._failed_at = self._sure
