@@ -17,8 +17,9 @@ class Recorded:
     """A history as it was ingested, and the facts about it that need no query.
 
     `lives` has one row per incarnation, from the manifest: group, profile, services, host, address, life, end, whole,
-    open, linked, unknown.  `kinds` are the kinds of record that occur (and LATER_STATE), `stacks` the services of each profile; `whole`
-    is False if a journal ends early, `open` is True if one may go on; `histories` are the names of history ids by key.
+    open, linked, unknown.  `kinds` are the kinds of record that occur (and LATER_STATE), `stacks` the services of each
+    profile; `whole` is False if a journal ends early, `open` is True if one may go on; `histories` are the names of
+    history ids by key.
     `names` in `history` has one row per key.
     """
 
