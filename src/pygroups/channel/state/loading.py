@@ -8,6 +8,7 @@ from tempfile import gettempdir
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost
 from pygroups.core.events import Marks, Missing
+from pygroups.core.state_events import StateArrived
 from pygroups.core.view import ViewId
 from pygroups.layers.streams.gaps import gaps_below
 
@@ -68,6 +69,18 @@ class Loading:
     def is_complete(self) -> bool:
         """Whether the whole state is here, so that the application will get it."""
         return self.ready.is_set() and not self.superseded and not self.none
+
+    def arrived(self, event: StateArrived) -> None:
+        """A chunk has arrived."""
+        self.provider, self.none = event.provider, event.none
+        if self.error is None:
+            try:
+                self.received.add(event.data)
+            except OSError as error:
+                self.fail(error)
+        if event.last:
+            self.lacks = event.lacks
+            self.ready.set()
 
     def fail(self, error: OSError) -> None:
         """The parts cannot be stored, so no state can be set."""

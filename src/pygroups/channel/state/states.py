@@ -88,6 +88,21 @@ class Giving:
         self.taken: dict[Address, int] = dict.fromkeys(joiners, 0)
         self.news = asyncio.Event()
 
+    def acknowledged(self, joiner: Address, chunks: int | None) -> None:
+        """`joiner` has so many chunks; None: it needs no more."""
+        if joiner in self.taken:
+            if chunks is None:
+                del self.taken[joiner]
+            else:
+                self.taken[joiner] = chunks
+            self.news.set()
+
+    async def room(self, chunks: int) -> None:
+        """Wait until the slowest joiner has acknowledged so many chunks."""
+        while self.taken and min(self.taken.values()) < chunks:
+            self.news.clear()
+            await self.news.wait()
+
 
 class States:
     """Both sides of the transfer, for one channel.  `broke` is called with an error of the application's snapshot."""
@@ -246,7 +261,7 @@ class States:
                 sent += 1
                 size += len(piece)
                 digest.update(piece)
-                await self._room(giving, sent)
+                await giving.room(sent - self.config.state_chunks_ahead)
                 if not giving.taken:
                     return  # no joiner needs the state any more
         for joiner in giving.taken:
@@ -258,24 +273,12 @@ class States:
         for joiner in giving.taken:
             self.recorder.ask(StateChunk(view, joiner, data, last=False))
 
-    async def _room(self, giving: Giving, chunks: int) -> None:
-        """Wait until the slowest joiner has acknowledged all chunks but the last few."""
-        while giving.taken and chunks - min(giving.taken.values()) > self.config.state_chunks_ahead:
-            giving.news.clear()
-            await giving.news.wait()
-
     def on_taken(self, event: StateTaken) -> None:
         """A joiner has acknowledged some chunks, or needs no more: it has the state, or has left."""
         if event.chunks is None:
             self._pay(event.view, event.joiner)
-        giving = self.givings.get(event.view)
-        if giving is None or event.joiner not in giving.taken:
-            return
-        if event.chunks is None:
-            del giving.taken[event.joiner]
-        else:
-            giving.taken[event.joiner] = event.chunks
-        giving.news.set()
+        if event.view in self.givings:
+            self.givings[event.view].acknowledged(event.joiner, event.chunks)
 
     def _pay(self, view: ViewId, joiner: Address) -> None:
         self.owed.pop((view, joiner), None)
@@ -319,15 +322,7 @@ class States:
         loading = self.loading
         if loading is None or event.view != loading.view:
             return  # this application keeps no state
-        loading.provider, loading.none = event.provider, event.none
-        if loading.error is None:
-            try:
-                loading.received.add(event.data)
-            except OSError as error:
-                loading.fail(error)
-        if event.last:
-            loading.lacks = event.lacks
-            loading.ready.set()
+        loading.arrived(event)
 
     async def load(self, loading: Loading) -> None:
         """Wait for the whole state, and call set_state() once.  Raises the error of set_state(), or StateLost.

@@ -65,6 +65,24 @@ class Round:
         self.reserved: dict[Address, None] = {}  # the processes that refuse because of another merge; asked again, too
         self.highest = 0
 
+    def asked(self, ask_at: int) -> None:
+        """The open processes are asked, and again at `ask_at`."""
+        self.ask_at = ask_at
+
+    def answered(self, src: Address, head: MergeRsp, answer: rules.MergeAnswer | None) -> None:
+        """`src` takes part with this answer, or refuses."""
+        self.answers[src] = answer
+        self.reserved.pop(src, None)
+        if head.changes:
+            self.changing[src] = None
+        elif answer is None:
+            self.reserved[src] = None
+        self.highest = max(self.highest, head.highest)
+
+    def open(self, me: Address) -> list[Address]:
+        """The others that have not answered, or that are reserved for another merge."""
+        return [one for one in self.contacts if one != me and (one not in self.answers or one in self.reserved)]
+
 
 class Merge2(Layer):
     """Finds other views, and agrees with their members on a merge."""
@@ -175,10 +193,9 @@ class Merge2(Layer):
         self._ask_to_merge(round)
 
     def _ask_to_merge(self, round: Round) -> None:
-        round.ask_at = self.env.now + self._pace(round.round_trip) // 4
-        for peer in round.contacts:
-            if peer != self.env.me and (peer not in round.answers or peer in round.reserved):
-                self.tell(peer, MergeReq(round.merge, tuple(round.views.values()), round.round_trip))
+        round.asked(self.env.now + self._pace(round.round_trip) // 4)
+        for peer in round.open(self.env.me):
+            self.tell(peer, MergeReq(round.merge, tuple(round.views.values()), round.round_trip))
 
     def on_merge_rsp(self, src: Address, head: MergeRsp) -> None:
         round = self.round
@@ -190,14 +207,8 @@ class Merge2(Layer):
         if view is None and head.id is not None:
             self.env.drop("answer with an unknown view")
             return
-        round.answers[src] = None if view is None else rules.MergeAnswer(view, dict.fromkeys(head.hears))
-        round.reserved.pop(src, None)
-        if head.changes:
-            round.changing[src] = None
-        elif view is None:
-            round.reserved[src] = None
-        round.highest = max(round.highest, head.highest)
-        if not round.reserved and all(peer in round.answers for peer in round.contacts if peer != self.env.me):
+        round.answered(src, head, None if view is None else rules.MergeAnswer(view, dict.fromkeys(head.hears)))
+        if not round.open(self.env.me):
             self._decide(round)
 
     def _answers_late(self, src: Address, head: MergeRsp) -> None:
