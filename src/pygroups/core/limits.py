@@ -49,6 +49,8 @@ REJOIN_PAUSE_MAX: Final = 60 * SECOND
 SPILL_MAX: Final = 4 << 30  # bytes on disk of the messages behind a state that arrives
 STABLE_COMBINE: Final = 1 * MILLISECOND  # between two stability messages, unless all have voted in between
 STABLE_QUIET: Final = 200 * MILLISECOND  # the same while no vote was urgent
+LATENESS: Final = 20 * MILLISECOND  # of the member's own timers; above it the member extends its timeouts
+UNICAST_PERIOD: Final = 20 * MILLISECOND  # between two rounds of requests, acknowledgements and retransmissions
 UNICAST_PATIENCE: Final = 5 * SECOND  # for an acknowledgement, if the driver reports losses and reported none
 DISCOVERY_TIMEOUT: Final = 400 * MILLISECOND  # silence after which no process is taken to be at a place
 
@@ -71,9 +73,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     queue_max: int = 64 << 20  # unread events while the reading task waits in `send`; beyond, WouldDeadlock
     heartbeat: int = 1 * SECOND
     heartbeat_timeout: int = 5 * SECOND
-    lateness: int = 20 * MILLISECOND  # of the member's own timers; above it the member extends its timeouts
     verify_timeout: int = 1 * SECOND  # how long a silent member has to answer before it is suspected
-    unicast_period: int = 20 * MILLISECOND  # between two rounds of requests, acknowledgements and retransmissions
     unicast_ack_runs: int = 32  # received runs that cause an acknowledgement before the next round
     unicast_backoff_max: int = 1 * SECOND
     unicast_early_max: int = 4_096  # runs kept beyond a hole, per lane

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from pygroups.core.driver_events import Announce, Answer, Ask, Asked, Find, Found, Looked, Nobody, Presence, Replied
 from pygroups.core.events import Event, Gone, Invited, NewView
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import DISCOVERY_TIMEOUT, MEMBERS_MAX, MILLISECOND
+from pygroups.core.limits import DISCOVERY_TIMEOUT, LATENESS, MEMBERS_MAX, MILLISECOND
 from pygroups.core.tables import Tables, under
 
 from .search import Search
@@ -223,7 +223,7 @@ class Discovery(Layer):
     def _excuse_own_lateness(self) -> None:
         """A process that was late itself has not listened meanwhile, so the silence of others began later."""
         late = self.env.now - self.wake
-        if late > self.env.config.lateness:
+        if late > LATENESS:
             self.search.wait_longer(late)
             self.wake = self.env.now
 

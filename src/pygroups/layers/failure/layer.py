@@ -17,6 +17,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Answered, Dead, Disconnect, Ended, Probe
 from pygroups.core.events import Event, Gone, NewView
 from pygroups.core.layer import NEVER, Env, PassingLayer
+from pygroups.core.limits import LATENESS
 from pygroups.core.merge_events import RoundTrips
 from pygroups.core.run import Run
 from pygroups.core.services import MERGING
@@ -121,7 +122,7 @@ class Failure(PassingLayer):
 
     def _doubt_time(self, doubt: Doubt) -> int:
         """The silence of a member after which a refusal counts again: longer each time, up to two heartbeats."""
-        return min(self.env.config.lateness << min(doubt.times, 10), 2 * self.env.config.heartbeat)
+        return min(LATENESS << min(doubt.times, 10), 2 * self.env.config.heartbeat)
 
     def _probe_when_silent(self, peer: Address) -> None:
         doubt = self.doubted[peer]
@@ -254,7 +255,7 @@ class Failure(PassingLayer):
         Each timeout is extended by twice the lateness: once for the time that passed unused, and once for the time to
         read the frames.  After half a heartbeat or more all timeouts begin anew.
         """
-        if late < self.env.config.lateness:
+        if late < LATENESS:
             return  # every timer fires a little late: if that moved deadlines, no deadline would ever come
         now, fresh = self.env.now, late >= self.env.config.heartbeat // 2
         for member, when in self.heard.items():

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from pygroups.core.address import Address
 from pygroups.core.events import Expel
 from pygroups.core.layer import NEVER
-from pygroups.core.limits import SECOND, Config
+from pygroups.core.limits import LATENESS, SECOND, Config
 from pygroups.core.tables import Tables
 
 LOOK: Final = 1 * SECOND  # between two looks at a full window
@@ -25,7 +25,7 @@ class FullWindow:
     A window is full while its free room is less than a quarter of the window, or less than a run.
     """
 
-    __slots__ = ("after", "asked", "full_bytes", "heard_at", "lateness", "look_at", "since", "steady_since")
+    __slots__ = ("after", "asked", "full_bytes", "heard_at", "look_at", "since", "steady_since")
 
     tables: ClassVar[Tables] = {
         "asked": "members",
@@ -34,7 +34,6 @@ class FullWindow:
     def __init__(self, config: Config) -> None:
         self.after = config.slow_exclude  # NEVER: senders wait, however long
         self.full_bytes = config.window - min(config.window, max(config.run_bytes, config.window // 4))
-        self.lateness = config.lateness
         self.since = NEVER  # while the window is full: since when
         self.look_at = NEVER
         self.heard_at = 0  # when the coordinator reported last
@@ -90,7 +89,7 @@ class FullWindow:
         """If this member was late itself, reports may wait unread in its sockets.  The lateness is then subtracted from
         the wait, or the wait begins anew."""
         late = now - self.look_at
-        if late >= self.lateness:
+        if late >= LATENESS:
             self.since = now if late >= LOOK // 2 else min(now, self.since + 2 * late)
             self.look_at = now + LOOK
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 from pygroups.core.address import Address
 from pygroups.core.events import DeliveredTo
 from pygroups.core.layer import Env, Layer
+from pygroups.core.limits import UNICAST_PERIOD
 from pygroups.core.run import Run
 from pygroups.core.tables import Tables
 
@@ -55,7 +56,7 @@ class Receiving:
                 return
         if connection.lost_at:
             connection.lost_at = connection.tell_at = 0
-            self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
+            self.peers.look_after(peer, self.env.now + UNICAST_PERIOD)
         lane = connection.lanes[data.lane]
         owed = lane.unreported
         if data.seq == lane.next:
@@ -69,7 +70,7 @@ class Receiving:
         if lane.unreported >= self.env.config.unicast_ack_runs:
             self._acknowledge(peer, connection, data.lane)
         elif lane.unreported and not owed:
-            self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
+            self.peers.look_after(peer, self.env.now + UNICAST_PERIOD)
 
     def _take_other(self, peer: Address, connection: IncomingConnection, data: Data, run: Run) -> None:
         """A run that was not the next one: the lane opens with this run or skips to the run, or the run came twice or
@@ -93,7 +94,7 @@ class Receiving:
         """`run` came early: it waits, bounded, for the runs that are missing before it."""
         config, now, lane = self.env.config, self.env.now, connection.lanes[data.lane]
         if not lane.waits():
-            lane.find_hole(data.seq, now, config.unicast_period)
+            lane.find_hole(data.seq, now, UNICAST_PERIOD)
             self.peers.look_after(peer, lane.ask_at)
             if lane.next == UNOPENED:
                 self.layer.tell(peer, SendFirst(connection.conn, data.lane))
@@ -169,7 +170,7 @@ class Receiving:
         connection = self._answered_about(peer, start.conn)
         if connection is not None and start.seq > connection.lanes[start.lane].next:
             self._go_on_at(connection, connection.lanes[start.lane], start.seq)
-            self.peers.look_after(peer, self.env.now + self.env.config.unicast_period)
+            self.peers.look_after(peer, self.env.now + UNICAST_PERIOD)
 
     def on_closed(self, peer: Address, closed: Closed) -> None:
         """The peer has given up the connection about which this member asked."""
@@ -189,7 +190,7 @@ class Receiving:
         again."""
         connection, config, now = self.connections.get(peer), self.env.config, self.env.now
         if connection is not None:
-            when = connection.lose(now, config.unicast_period, config.unicast_backoff_max, config.connection_age)
+            when = connection.lose(now, UNICAST_PERIOD, config.unicast_backoff_max, config.connection_age)
             if when is not None:
                 self.peers.look_after(peer, when)
 
@@ -233,4 +234,4 @@ class Receiving:
             return
         for request in lane.requests(connection.conn, which, config.unicast_request_runs):
             self.layer.tell(peer, request)
-        lane.asked(now, config.unicast_period, config.unicast_backoff_max)
+        lane.asked(now, UNICAST_PERIOD, config.unicast_backoff_max)

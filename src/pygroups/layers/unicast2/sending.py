@@ -10,7 +10,7 @@ from pygroups.core.address import Address
 from pygroups.core.driver_events import Probe
 from pygroups.core.events import Acknowledged, ConnectionClosed, DeliveredTo, Unacknowledged, Undelivered
 from pygroups.core.layer import Env, Layer
-from pygroups.core.limits import UNICAST_PATIENCE
+from pygroups.core.limits import UNICAST_PATIENCE, UNICAST_PERIOD
 from pygroups.core.run import Run, Tracked
 from pygroups.core.services import MEMBERSHIP
 from pygroups.core.tables import Tables
@@ -84,10 +84,9 @@ class Sending:
 
         A busy receiver acknowledges late.  If the driver reports losses, a late acknowledgement is no sign of one.
         """
-        config = self.env.config
         if self.env.lossless and not lane.in_doubt():
             return UNICAST_PATIENCE
-        return 2 * config.unicast_period  # the acknowledgement may take one period to leave the peer
+        return 2 * UNICAST_PERIOD  # the acknowledgement may take one period to leave the peer
 
     def _send_again(self, connection: OutgoingConnection, which: int, seq: int, *, opens: bool = False) -> None:
         lane = connection.lanes[which]
@@ -145,7 +144,7 @@ class Sending:
         if connection is None:
             return
         lane = connection.lanes[send_first.lane]
-        if not lane.may_send_first(self.env.now, self.env.config.unicast_period // 2):
+        if not lane.may_send_first(self.env.now, UNICAST_PERIOD // 2):
             self.env.drop("asked for the first run too often")
             return
         lane.first_at = self.env.now
@@ -193,7 +192,7 @@ class Sending:
             return
         for which, lane in enumerate(connection.lanes):
             if lane.sent and lane.sent_at + lane.pause <= now:
-                for seq in lane.to_repeat(2 * config.unicast_period):
+                for seq in lane.to_repeat(2 * UNICAST_PERIOD):
                     self._send_again(connection, which, seq)
                 self._doubt_life(peer, connection)
                 first = self._first_pause(lane)

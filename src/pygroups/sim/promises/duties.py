@@ -13,7 +13,7 @@ import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Marks
-from pygroups.core.limits import SECOND, STABLE_QUIET
+from pygroups.core.limits import SECOND, STABLE_QUIET, UNICAST_PERIOD
 from pygroups.core.view import ViewId
 
 from .facts import Check, Delivery, Rest, Viewed, WorldFacts
@@ -27,7 +27,7 @@ PERIODS: Final = 4  # number of periods to retransmit one lost frame
 def repair_time(around: WorldFacts) -> int:
     """The longest time for a lone message that loses one frame, in microseconds: four periods and its transit."""
     config = around.config
-    return PERIODS * max(config.nakack_period, config.unicast_period) + 6 * around.trip
+    return PERIODS * max(config.nakack_period, UNICAST_PERIOD) + 6 * around.trip
 
 
 def stable_time(around: WorldFacts, then: int) -> int:
