@@ -267,6 +267,43 @@ def _owner(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+OF_PARTS = ("layers.discovery", "layers.failure", "layers.gms", "layers.state_transfer")
+"""The rooms whose parts own their state: no function changes a field of another object."""
+OUTPUT = ("above", "below")  # of a layer: its parts append to them
+CHANGES = ("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update")
+
+
+def foreign_writes(root: Path) -> list[str]:
+    """Changes of a field from outside of the object that has it.  A class of the room sets it in itself."""
+    offences = []
+    for room in OF_PARTS:
+        files = [(file, tree) for name, file, tree in modules(root) if within(place(name, root), room)]
+        changes = [(file, path, node) for file, tree in files for node in nodes(tree) for path in _changed(node)]
+        fields = {path[-1] for _, path, _ in changes if path[0] == "self" and len(path) == 2} - {*OUTPUT}
+        offences += [
+            f"{file}:{node.lineno}: {'.'.join(path)} is changed outside of its object"
+            for file, path, node in changes
+            if path[-1] in fields and (path[0] != "self" or len(path) > 2)
+        ]
+    return offences
+
+
+def _changed(node: ast.AST) -> Iterator[tuple[str, ...]]:
+    """The path of a field that a statement sets or deletes, or of a container that a call changes."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        changed: ast.AST = node
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+        changed = node.func.value
+    else:
+        return
+    path: list[str] = []
+    while isinstance(changed, ast.Attribute | ast.Subscript):
+        path = [changed.attr, *path] if isinstance(changed, ast.Attribute) else path
+        changed = changed.value
+    if path:
+        yield (changed.id if isinstance(changed, ast.Name) else "", *path)
+
+
 MAPS = ("ARCHITECTURE.md",)
 _ROW = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 _IMPORTS = re.compile(r"^\| `(\w+)/` \|[^|\n]+\|([^|\n]+)\|$", re.MULTILINE)

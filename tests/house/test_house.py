@@ -21,6 +21,7 @@ RULES = (
     rules.for_tests,
     rules.sizes,
     rules.acting_questions,
+    rules.foreign_writes,
     rules.layer_places,
     rules.machine_traces,
 )
@@ -34,6 +35,7 @@ WORLD, PROMISES = "src/pygroups/sim/world/member.py", "src/pygroups/sim/promises
 PIPELINE, TESTING = "src/pygroups/pipeline/ingest.py", "src/pygroups/testing/group.py"
 CHANNEL, CLI = "src/pygroups/channel/channel.py", "src/pygroups/cli/join.py"
 PLUGIN = "src/pytest_pygroups/__init__.py"
+GMS = "src/pygroups/layers/gms/membership.py"
 NOTE, TEXT = "docs/layers/nakack.md", "tests/layers/text/nakack/01.txt"
 
 PLANTED: list[tuple[Rule, str, str, str]] = [
@@ -82,6 +84,13 @@ PLANTED: list[tuple[Rule, str, str, str]] = [
     ),
     (rules.acting_questions, LAYER, "def is_due(self):\n    a, b = self.part, 1\n    a.at = b", "is_due is named"),
     (rules.acting_questions, LAYER, "def all_have_it(self):\n    return self.env.tell(1)", "all_have_it is named"),
+    (
+        rules.foreign_writes,
+        GMS,
+        "class A:\n    def f(self):\n        self.x = 1\n        self.b.x = 2",
+        "self.b.x is changed",
+    ),
+    (rules.foreign_writes, GMS, "def f(a):\n    a.x.pop(1)\nclass A:\n    def f(self):\n        self.x = {}", "a.x is"),
     (rules.layer_places, LAYER, "", "there is no note docs/layers/nakack.md"),
     (rules.layer_places, "src/pygroups/layers/gms/__init__.py", "", "layer gms: there is no test"),
     (rules.machine_traces, "constraints.txt", "x @ " + "file:///wheels/x.whl", "says where packages come from"),
