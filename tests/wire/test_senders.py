@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
-from pygroups.layers.gms.heads import CollectAck
+from pygroups.core.address import Address
+from pygroups.core.run import Run, pack
+from pygroups.layers.gms.decisions.attempt import Attempt
+from pygroups.layers.gms.heads import Accept, CollectAck
 from pygroups.layers.gms.leader.view_change import ViewChange
 from pygroups.layers.profiles import PROFILES
-from tests.wire.senders import ANYBODY, MEMBER, NOBODY, PHASES, PLACES, changes, heads_of, named
+from pygroups.layers.total import Bcast
+from tests.wire.impostors import Impostors
+from tests.wire.senders import (
+    ANYBODY,
+    MEMBER,
+    NOBODY,
+    PHASES,
+    PLACES,
+    Case,
+    Rows,
+    changes,
+    connected,
+    heads_of,
+    named,
+    table,
+)
 
-NOTE = Path(__file__).parents[2] / "docs" / "layers" / "senders.md"
-PROFILES_OF_THE_TABLE = ("total", "uniform", "total1999")
-ROW = re.compile(r"^\| `([\w.]+)` \| (\w+) \| (\w+) \| (\w+) \| (.+) \|$", re.MULTILINE)
+PROFILES_OF_THE_TABLE = ("total", "uniform", "total1999", "gossip")
 
 
-def table() -> dict[str, tuple[str, ...]]:
-    """The rows of the note: for each head the senders by phase, and the reason of "anybody"."""
-    return {head: row for head, *row in ROW.findall(NOTE.read_text())}
-
-
-def above(found: dict[str, dict[str, str]], allowed: dict[str, tuple[str, ...]]) -> list[str]:
+def above(found: dict[str, dict[str, str]], allowed: Rows) -> list[str]:
     """Heads that changed more than their rows say."""
     return [
         f"{head}, {phase}: {sender} changed something, and only {most} may"
@@ -42,14 +50,57 @@ def test_each_head_has_a_row_and_each_row_a_head() -> None:
 
 
 @pytest.mark.slow
-def test_a_head_of_a_sender_without_the_right_changes_nothing() -> None:
-    assert above(changes("total", range(2, 3)), table()) == []
+@pytest.mark.parametrize("profile", ["total", "gossip"])
+def test_a_drawn_head_of_a_sender_without_the_right_changes_nothing(profile: str) -> None:
+    assert above(changes(profile, range(2, 3), table()), table()) == []
+
+
+@pytest.mark.parametrize("profile", PROFILES_OF_THE_TABLE)
+def test_nobody_believes_a_process_that_says_what_another_one_may_say(profile: str) -> None:
+    said = Impostors(profile, table(), seed=1, tries=2)
+    said.play()
+    assert said.believed == [] and said.uncounted == {}
+    assert len({head for head, _, _ in said.tried}) >= (8 if profile == "gossip" else 15)
+    left = list(said.group.processes.values())
+    assert len(left) == 2 and left[0].env.view == left[1].env.view is not None
+    assert [process.delivered[-1].run.body for process in left] == [left[0].delivered[-1].run.body] * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("profile", PROFILES_OF_THE_TABLE)
+def test_nobody_believes_a_process_in_many_groups(profile: str) -> None:
+    for seed in range(2, 60):
+        said = Impostors(profile, table(), seed, tries=6)
+        said.play()
+        assert said.believed == [] and said.uncounted == {}, seed
+
+
+def test_nobody_outside_says_where_the_order_of_a_view_begins() -> None:
+    """A member that believed it refused the broadcasts of the sequencer afterwards."""
+    case = Case("total1999", "in a change", 1, ANYBODY, seed=8)
+    view = case.receiver.env.view
+    assert view is not None
+    order = Run(case.sender, case.receiver.address, (Bcast(view, 19, 19),), case.sender, 1, 0, 1, pack([b"forged"]))
+    assert not case.changed_by([connected(order, ANYBODY, 1)])
+
+
+def test_a_layer_that_believes_an_impostor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Attempt.on_accept
+
+    def careless(self: Attempt, src: Address, head: Accept, now: int) -> object:
+        self.asked = (*self.asked, src)
+        return before(self, src, head, now)
+
+    monkeypatch.setattr(Attempt, "on_accept", careless)
+    said = Impostors("total", table(), seed=1, tries=2)
+    said.play()
+    assert "gms.Accept, in a view: anybody" in said.believed
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("profile", PROFILES_OF_THE_TABLE)
 def test_no_head_of_many_changes_more_than_its_row_says(profile: str) -> None:
-    assert above(changes(profile, range(1, 40)), table()) == []
+    assert above(changes(profile, range(1, 40), table()), table()) == []
 
 
 def test_a_layer_that_believes_a_stranger_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,4 +118,4 @@ def test_a_layer_that_believes_a_stranger_is_found(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_profiles_are_those_of_the_product() -> None:
-    assert set(PROFILES) == {*PROFILES_OF_THE_TABLE, "fifo", "uniform-fifo", "gossip", "unicast"}
+    assert set(PROFILES) == {*PROFILES_OF_THE_TABLE, "fifo", "uniform-fifo", "unicast"}

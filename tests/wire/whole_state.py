@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cache
 from typing import Any, Final
 
 ELSEWHERE: Final = ("env", "above", "below")  # attributes that are no memory of a layer
@@ -22,12 +23,13 @@ def remembered(thing: Any, seen: set[int] | None = None) -> Any:
     if not type(thing).__module__.startswith("pygroups.") or callable(thing) or id(thing) in seen:
         return type(thing).__name__
     seen.add(id(thing))
-    names = [name for kind in type(thing).__mro__ for name in _slots(kind)]
-    names += [*getattr(thing, "__dict__", ()), *getattr(type(thing), "__struct_fields__", ())]
-    kept = [name for name in dict.fromkeys(names) if name not in ELSEWHERE and not name.startswith("__")]
-    return tuple((name, remembered(getattr(thing, name, None), seen)) for name in kept)
+    names = dict.fromkeys((*_names_of(type(thing)), *getattr(thing, "__dict__", ())))
+    return tuple((name, remembered(getattr(thing, name, None), seen)) for name in names if name not in ELSEWHERE)
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    """The attributes that each object of this type may have."""
+    slots = [vars(base).get("__slots__", ()) for base in kind.__mro__]
+    names = [name for one in slots for name in ((one,) if isinstance(one, str) else one)]
+    return tuple(name for name in (*names, *getattr(kind, "__struct_fields__", ())) if not name.startswith("__"))

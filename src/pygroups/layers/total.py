@@ -288,8 +288,8 @@ class Total(Numbering):
         here = head.view == self.streams.view
         if head.id < head.first or run.origin is None:
             self.env.drop("malformed broadcast")
-        elif here and run.dest is None and run.src != self._sequencer():
-            self.env.drop("broadcast of a member that does not order")
+        elif here and run.src != self._sequencer() and (run.dest is None or run.src not in self.streams.holes.members):
+            self.env.drop("broadcast of a process that does not order")
         elif not here or self._hear(head.first):
             stream, seq = self.order, head.id - head.first
             before, asked = stream.next, stream.asked

@@ -362,12 +362,16 @@ class Gms(Membership):
 
     def on_done(self, src: Address, head: Done) -> None:
         """All members have the view."""
-        if self.knows(src) and head.view == self.current.id:
+        if not self.knows(src):
+            self.env.drop("end of a view change by a stranger")
+        elif head.view == self.current.id:
             self.other_views.forget_installation()
 
     def on_excluded(self, src: Address, head: Excluded) -> None:
         """The others went on without this member.  A merge brings it back, unless it leaves or they excluded it by
         policy."""
+        if not self.knows(src):
+            self.env.drop("exclusion by a stranger")
         if not self.knows(src) or head.view != self.current.id:
             return
         if MERGING in self.env.services and not self.leaving and not head.reason:

@@ -222,8 +222,8 @@ class Hints(Layer):
             self.on_accuse(src, head)
         elif isinstance(head, LeaveReq):
             self.on_leave_req(src)
-        elif isinstance(head, Bye) and self.leaving:
-            self._left("left", "")
+        elif isinstance(head, Bye):
+            self.on_bye(src)
         self._work()
 
     def on_announce(self, src: Address, head: Announce) -> None:
@@ -279,6 +279,8 @@ class Hints(Layer):
     def on_accuse(self, src: Address, head: Accuse) -> None:
         """A member suspects another one.  Two members may disagree about the leader, so it is handed on once."""
         member, leader = head.member, decide.leader(self.current, self._out())
+        if src not in self.current.members:
+            self.env.drop("suspicion of a stranger")
         if src not in self.current.members or member not in self.current.members or member == self.env.me:
             return
         if leader == self.env.me:
@@ -292,6 +294,13 @@ class Hints(Layer):
             self.tell(src, Bye(self.current.id))
         elif leader == self.env.me:
             self.changes.leave(src)
+
+    def on_bye(self, src: Address) -> None:
+        """The leave of this member is over: its leader has a view without it."""
+        if src not in self.current.members:
+            self.env.drop("end of a leave by a stranger")
+        elif self.leaving:
+            self._left("left", "")
 
     # -- events
 

@@ -190,7 +190,7 @@ class Pbcast(Layer):
         view = self.view
         if view is None or self.stopped:
             self.env.drop("gossip before the first view")
-        elif isinstance(head, Starts):
+        elif isinstance(head, Starts) and run.src in view.members:
             self.on_starts(head)
         elif self.starting is not None:
             self.env.drop("gossip before the start")

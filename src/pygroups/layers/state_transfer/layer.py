@@ -119,6 +119,8 @@ class StateTransfer(PassingLayer):
         elif isinstance(head, StateAck):
             if (run.src, head.view) in self.given:
                 self.above.append(StateTaken(head.view, run.src, head.next))
+            else:
+                self.env.drop("acknowledgement of a state that is not given")
         elif isinstance(head, StateBegin):
             self._on_state_begin(run.src, head)
         elif isinstance(head, StateDone):

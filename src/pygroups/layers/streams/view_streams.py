@@ -200,7 +200,9 @@ class ViewStreams:
         """`run` asks for these ranges of the stream `name`."""
         previous = self.previous
         if previous is not None and view == previous.view:
-            if run.src in previous.members and name in previous.by_name:
+            if run.src not in previous.members:
+                self.layer.env.drop("request of no member")
+            elif name in previous.by_name:
                 previous.answers.answer(name, previous.by_name[name], ranges, run.src)
             return
         stream = self.find(view, name, run)

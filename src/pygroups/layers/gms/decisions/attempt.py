@@ -274,6 +274,8 @@ class Attempt:
         """`src` holds everything up to the cut."""
         if self.stage is not Stage.PROPOSE or self.proposal is None or head.ballot != self.ballot:
             return None
+        if src not in self.asked:
+            return None
         self.accepted[src], self.since = None, now
         anew = self.proposal.view.history != self.view.history
         vouched = self.vouched if anew else ()

@@ -87,6 +87,8 @@ class Requests:
     def on_request(self, src: Address, head: LeaveReq | ViewReq) -> None:
         """A member asks.  The asking member may suspect the leader wrongly, or not know which member leads."""
         membership = self.membership
+        if not membership.knows(src):
+            self.env.drop("request of a stranger to the leader")
         if not membership.knows(src) or not membership.knows(head.member):
             return
         leader = membership.leader()

@@ -221,6 +221,8 @@ class ViewChange:
         attempt = self.attempt
         if attempt is None:
             return None
+        if src not in attempt.asked:
+            self.env.drop("answer to no Propose")
         deed = attempt.on_accept(src, head, self.env.now)
         self._do(deed)
         return attempt.proposal if deed is Deed.INSTALL else None
