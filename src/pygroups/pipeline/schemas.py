@@ -74,6 +74,9 @@ MESSAGES_COLUMNS: Final = {
 MESSAGES: Final = StructType(
     [StructField(n, BinaryType() if t == "binary" else _TYPES[t]) for n, t in MESSAGES_COLUMNS.items()]
 )
+ORDERED: Final = StructType(
+    [field for field in MESSAGES if field.name not in ("member", "incarnation", "time_us")]  # those of one archive
+)
 RUNS: Final = from_arrow_schema(layout.RUNS).add("group", StringType()).add("day", DateType())
 EVENTS: Final = from_arrow_schema(layout.EVENTS).add("group", StringType()).add("day", DateType())
 VOTES: Final = from_arrow_schema(layout.VOTES).add("group", StringType()).add("day", DateType())

@@ -18,8 +18,9 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from pygroups.journal.reader import NotAJournal
+from pygroups.pipeline.source_ordered import OrderedStream
 from pygroups.pipeline.source_reader import reader_of
-from pygroups.pipeline.source_request import Request, WrongRequest, request_of
+from pygroups.pipeline.source_request import STREAM_ALONE, Request, WrongRequest, request_of
 from pygroups.pipeline.source_stream import JournalsStream
 
 _NOT_FOUND: Final = "DATA_SOURCE_NOT_FOUND"
@@ -80,6 +81,8 @@ class GroupsDataSource(DataSource):
         with _refusing():
             request = self._request()
             request.check(schema)
+            if request.table == STREAM_ALONE:
+                raise WrongRequest(f"table {STREAM_ALONE!r} can be read as a stream only: use spark.readStream")
             return reader_of(request, request.segments(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -94,14 +97,15 @@ class _Refusing(DataSourceStreamReader):
 
     def __init__(self, source: GroupsDataSource, schema: StructType) -> None:
         self._source, self._schema = source, schema
-        self._made: JournalsStream | None = None
+        self._made: JournalsStream | OrderedStream | None = None
 
-    def _stream(self) -> JournalsStream:
+    def _stream(self) -> JournalsStream | OrderedStream:
         """Made at the first call: Spark loses an error that is raised before it has a reader."""
         if self._made is None:
             request = self._source._request()
             request.check(self._schema)
-            self._made = JournalsStream(request, self._schema)
+            kind = OrderedStream if request.table == STREAM_ALONE else JournalsStream
+            self._made = kind(request, self._schema)
         return self._made
 
     def initialOffset(self) -> dict[str, Any]:
@@ -119,6 +123,9 @@ class _Refusing(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with _refusing():
             return self._stream().partitions(start, end)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._stream().commit(end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._stream().read(partition)

@@ -12,11 +12,23 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql.types import StructType
 
 from pygroups.journal.reader import NotAJournal, Segment, find_segments
-from pygroups.pipeline.schemas import EVENTS, MANIFEST, MESSAGES, NAMES, QUARANTINE, RANGES, RECORDS, RUNS, VOTES
+from pygroups.pipeline.schemas import (
+    EVENTS,
+    MANIFEST,
+    MESSAGES,
+    NAMES,
+    ORDERED,
+    QUARANTINE,
+    RANGES,
+    RECORDS,
+    RUNS,
+    VOTES,
+)
 
 TABLES: Final[dict[str, StructType]] = {
     "records": RECORDS,  # one row per record
     "messages": MESSAGES,  # one row per delivered message; the payload if the journal keeps payloads
+    "ordered": ORDERED,  # one row per message of a group, in the total order; a stream alone
     "quarantine": QUARANTINE,  # one row per place that could not be read
     "ranges": RANGES,  # one row per range of bytes, which is not decoded: what `pygroups stream` reads
     # The tables of a history, as `ingest` writes them:
@@ -26,6 +38,7 @@ TABLES: Final[dict[str, StructType]] = {
     "names": NAMES,
     "manifest": MANIFEST,
 }
+STREAM_ALONE: Final = "ordered"
 _COLUMNS_SHOWN: Final = 12
 _OPTIONS: Final = ("path", "paths", "table", "partitions", "maxbytespertrigger", "failondataloss")  # in lower case
 _OF_STREAMS: Final = {"maxbytespertrigger": "maxBytesPerTrigger", "failondataloss": "failOnDataLoss"}

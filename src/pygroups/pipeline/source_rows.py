@@ -35,6 +35,10 @@ def _quarantine(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) 
 
 
 def _messages(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
+    return messages_in(ranges, columns)
+
+
+def messages_in(ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Each delivered run as the messages in it."""
     of_records = {"first" if name == "number" else name for name in columns} | {"count", "payload"}
     for part in read_segments(ranges, asked=WantedRecords(frozenset(of_records), frozenset({"deliver"}))):

@@ -61,9 +61,9 @@ class JournalsStream(DataSourceStreamReader):
         places = {one.path: known[one.path] for one in found if one.path in known}
         for segment in open_ones:
             place = known.get(segment.path)
-            reached = _reached(segment, place, share)
+            reached = reached_of(segment, place, share)
             if reached.end or segment.trouble:
-                places[segment.path] = _place(segment, reached)
+                places[segment.path] = place_of(segment, reached)
         return {"segments": places}
 
     def _segments(self, start: Offset) -> list[Segment]:
@@ -99,7 +99,7 @@ class JournalsStream(DataSourceStreamReader):
         for path, place in end["segments"].items():
             before = start["segments"].get(path, {"end": 0})
             if place["end"] > before["end"] or (place.get("trouble") and path not in start["segments"]):
-                ranges.append(_range(path, before, place))
+                ranges.append(range_of(path, before, place))
         return [Share(one) for one in shared_out([[one] for one in ranges], _TASKS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -114,7 +114,7 @@ def _number(path: str) -> int:
     return int(Path(path).name.removesuffix(SEGMENT_SUFFIX))
 
 
-def _reached(segment: Segment, place: Place | None, most: int | None) -> Reached:
+def reached_of(segment: Segment, place: Place | None, most: int | None) -> Reached:
     """How far `segment` can be read now."""
     start = Reached(0) if place is None else Reached(place["end"], place.get("history"))
     if segment.trouble is not None:
@@ -131,7 +131,7 @@ def _reached(segment: Segment, place: Place | None, most: int | None) -> Reached
         return start
 
 
-def _place(segment: Segment, reached: Reached) -> Place:
+def place_of(segment: Segment, reached: Reached) -> Place:
     place: Place = {"end": reached.end}
     if reached.history is not None:
         place["history"] = reached.history
@@ -142,7 +142,7 @@ def _place(segment: Segment, reached: Reached) -> Place:
     return place
 
 
-def _range(path: str, before: Place, place: Place) -> Range:
+def range_of(path: str, before: Place, place: Place) -> Range:
     """The bytes of a segment between two places."""
     life = Path(path).parent
     member, _, incarnation = life.name.partition("@")

@@ -1,0 +1,1 @@
+"""The totally ordered messages of groups, each once, from the archives of any of their members."""

@@ -1,0 +1,113 @@
+"""The archive of one member, as far as it was read: its views, and where its messages stand in its files.
+
+Only heads are kept, never payloads.  A position is the number of messages that the member delivered earlier in its
+view.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from pygroups.journal.reader import Range
+
+KINDS: Final = frozenset({"view", "deliver", "purge", "stop"})
+COLUMNS: Final = frozenset(
+    {
+        *("kind", "index", "view_number", "view_creator", "previous_number", "previous_creator", "members"),
+        *("transitional", "primary", "position", "count", "stream", "seq", "digest"),
+    }
+)
+"""The kinds of record, and their columns, that `Archive.take` wants."""
+
+View = tuple[int, str]
+
+
+class Span(NamedTuple):
+    """The messages at [low, high) of a view stand in these bytes; other records may stand between them."""
+
+    low: int
+    high: int
+    place: Range
+
+
+@dataclass
+class Stay:
+    """The time of a member in a view.
+
+    `end` is the position behind its last delivery.  All members of the view have delivered what is below `stable`:
+    votes said so, or the member is alone.  `next` is the view that the member went to from here; then what it
+    delivered is what all members delivered that went with it.
+    """
+
+    members: tuple[str, ...]
+    came: int
+    primary: bool
+    next: View | None = None
+    end: int = 0
+    stable: int = 0
+    spans: list[Span] = field(default_factory=list)
+    _waiting: deque[tuple[str, int, int]] = field(default_factory=deque)  # stream, seq and end of unstable runs
+    _purged: dict[str, int] = field(default_factory=dict)
+
+    def deliver(self, row: Mapping[str, Any], place: Range) -> None:
+        low, high = row["position"], row["position"] + row["count"]
+        last = self.spans[-1] if self.spans else None
+        if last is not None and last.high == low and last.place == place:
+            self.spans[-1] = last._replace(high=high)
+        else:
+            self.spans.append(Span(low, high, place))
+        self.end = max(self.end, high)
+        self._waiting.append((row["stream"], row["seq"], high))
+        self._settle()
+
+    def purge(self, digest: Mapping[str, int]) -> None:
+        for stream, below in digest.items():
+            self._purged[stream] = max(below, self._purged.get(stream, 0))
+        self._settle()
+
+    def _settle(self) -> None:
+        while self._waiting:
+            stream, seq, high = self._waiting[0]
+            if len(self.members) > 1 and (seq is None or seq >= self._purged.get(stream, 0)):
+                return
+            self.stable = high
+            self._waiting.popleft()
+
+
+@dataclass
+class Archive:
+    """What was read of the journal of one incarnation.  `payloads` is None before its first delivery."""
+
+    group: str
+    address: str
+    payloads: bool | None = None
+    over: bool = False
+    stays: dict[View, Stay] = field(default_factory=dict)
+    _view: View | None = None
+
+    def take(self, row: Mapping[str, Any], place: Range) -> None:
+        """The next record, in the order of `index`."""
+        view = None if row["view_number"] is None else (row["view_number"], row["view_creator"])
+        if row["kind"] == "view" and view is not None:
+            self._install(view, row)
+        elif row["kind"] == "stop":
+            self.over = True
+        elif view in self.stays:
+            stay = self.stays[view]
+            if row["kind"] == "deliver" and row["position"] is not None:
+                stay.deliver(row, place)
+            elif row["kind"] == "purge":
+                stay.purge(dict(row["digest"] or ()))
+
+    def _install(self, view: View, row: Mapping[str, Any]) -> None:
+        previous = (row["previous_number"], row["previous_creator"])
+        if self._view == previous and self._view in self.stays:
+            self.stays[self._view].next = view
+        self.stays[view] = Stay(tuple(row["members"] or ()), len(row["transitional"] or ()), bool(row["primary"]))
+        self._view = view
+
+    def forget(self, below: int) -> None:
+        """Drop the views with lower numbers: all of their messages were read."""
+        for view in [view for view in self.stays if view[0] < below]:
+            del self.stays[view]
