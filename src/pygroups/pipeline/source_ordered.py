@@ -79,21 +79,29 @@ class OrderedStream(DataSourceStreamReader):
         return self._index.groups()
 
     def _next(self, archives: Sequence[Archive], place: Place | None, most: int | None) -> Place | None:
-        """The place behind the stable messages, or behind as many as fit; the same place if there is nothing new."""
+        """The place behind the stable messages, or behind as many as fit; the same place if there is nothing new.
+
+        Raises Hole if the very next messages are in no archive.
+        """
         view = first_view(archives) if place is None else (place["view"][0], place["view"][1])
         if view is None:
             return None
         position = 0 if place is None else place["position"]
         at, path, left = (view, position), list[list[Any]](), most
-        for piece in ahead(archives, view, position, skips=not self.request.fails_on_loss):
-            found = sources(archives, piece) if piece.high > piece.low else []
-            taken, left = _fitting(found, left)
-            if len(taken) < len(found):
-                at = (piece.view, taken[-1].high if taken else piece.low)
-                break
-            if piece.next is not None:
-                path.append([*piece.view, piece.high, *piece.next])
-            at = (piece.next, 0) if piece.next is not None else (piece.view, piece.high)
+        skips = not self.request.fails_on_loss
+        try:
+            for piece in ahead(archives, view, position, skips=skips):
+                found = sources(archives, piece, skips=skips)
+                taken, left = _fitting(found, left)
+                if len(taken) < len(found):
+                    at = (piece.view, taken[-1].high if taken else piece.low)
+                    break
+                if piece.next is not None:
+                    path.append([*piece.view, piece.high, *piece.next])
+                at = (piece.next, 0) if piece.next is not None else (piece.view, piece.high)
+        except Hole:
+            if at == (view, position):
+                raise
         if place is not None and at == (view, position):
             return place
         return {"view": list(at[0]), "position": at[1], "path": path}
@@ -107,12 +115,12 @@ class OrderedStream(DataSourceStreamReader):
     # -- rows
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        groups = self._grown()
+        groups, skips = self._grown(), not self.request.fails_on_loss
         found = []
         for group, place in end["groups"].items():
             pieces = pieces_between(start["groups"].get(group), place)
             try:
-                wanted = [source for piece in pieces for source in sources(groups.get(group, []), piece)]
+                wanted = [source for piece in pieces for source in sources(groups.get(group, []), piece, skips=skips)]
             except Hole as hole:
                 raise WrongRequest(f"group {group}: {hole}; {_FILL}") from None
             if wanted:

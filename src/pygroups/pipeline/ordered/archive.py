@@ -49,9 +49,11 @@ class Stay:
     spans: list[Span] = field(default_factory=list)
     _waiting: deque[tuple[str, int, int]] = field(default_factory=deque)  # stream, seq and end of unstable runs
     _purged: dict[str, int] = field(default_factory=dict)
+    _lost: bool = False  # a record is missing: which stream its run came on is not known
 
     def deliver(self, row: Mapping[str, Any], place: Range) -> None:
         low, high = row["position"], row["position"] + row["count"]
+        self._lost = self._lost or low != self.end
         last = self.spans[-1] if self.spans else None
         if last is not None and last.high == low and last.place == place:
             self.spans[-1] = last._replace(high=high)
@@ -67,7 +69,7 @@ class Stay:
         self._settle()
 
     def _settle(self) -> None:
-        while self._waiting:
+        while self._waiting and not self._lost:
             stream, seq, high = self._waiting[0]
             if len(self.members) > 1 and (seq is None or seq >= self._purged.get(stream, 0)):
                 return

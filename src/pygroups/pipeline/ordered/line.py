@@ -91,8 +91,11 @@ def _later(archives: Sequence[Archive], view: View) -> View | None:
     return first_view([Archive("", "", stays=later)])
 
 
-def sources(archives: Sequence[Archive], piece: Piece) -> list[Source]:
-    """Where the messages of a piece stand, in their order.  Raises Hole for messages that no archive has."""
+def sources(archives: Sequence[Archive], piece: Piece, *, skips: bool = False) -> list[Source]:
+    """Where the messages of a piece stand, in their order.
+
+    Raises Hole for messages that no archive has; with `skips` they are left out.
+    """
     stays = [(archive, archive.stays[piece.view]) for archive in archives if piece.view in archive.stays]
     if piece.next is not None and any(stay.next == piece.next for _, stay in stays):
         stays = [(archive, stay) for archive, stay in stays if stay.next == piece.next]
@@ -101,6 +104,9 @@ def sources(archives: Sequence[Archive], piece: Piece) -> list[Source]:
     at = piece.low
     while at < piece.high:
         best = max((span for span in spans if span.low <= at < span.high), key=_reach, default=None)
+        if best is None and skips:
+            at = min((span.low for span in spans if span.low > at), default=piece.high)
+            continue
         if best is None:
             raise Hole(_missing(piece, at, [archive for archive, _ in stays if not archive.payloads]))
         found.append(Source(piece.view, at, min(best.high, piece.high), best.place))

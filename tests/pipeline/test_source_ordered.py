@@ -1,0 +1,225 @@
+"""The stream of the messages of a group in their total order: each once, only what is stable, from any archives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+
+from pygroups.journal.schema import services_of_v1
+from pygroups.journal.writer import JournalWriter
+from pygroups.pipeline.ordered import index
+from pygroups.pipeline.schemas import ORDERED
+from pygroups.pipeline.source_ordered import Offset, OrderedStream
+from pygroups.pipeline.source_request import WrongRequest, request_of
+from tests.pipeline.spark_session import spark
+
+__all__ = ["spark"]
+
+ALL = ReadAllAvailable()
+View = tuple[int, str]
+ONE, TWO, THREE = (1, "A@1"), (2, "B@1"), (3, "B@1")
+
+
+class Member:
+    """A member whose journal a test writes record by record."""
+
+    def __init__(self, root: Path, address: str, *, profile: str = "total", payloads: bool = True) -> None:
+        name, _, incarnation = address.partition("@")
+        services = services_of_v1(profile)
+        self.journal = JournalWriter(root, "g", name, incarnation, profile, host="h", boot_id="b", services=services)
+        self.address, self.payloads, self.at = address, payloads, 0
+        self.view: View | None = None
+        self.position = 0
+
+    def write(self, kind: str, **fields: Any) -> None:
+        self.at += 1
+        self.journal.write([(kind, self.view, fields)], self.at, self.at)
+
+    def install(self, view: View, members: str, came: str = "", *, primary: bool = True) -> None:
+        before = (None, None) if self.view is None else self.view
+        self.view, self.position = view, 0
+        self.write(
+            "view",
+            members=members.split(),
+            transitional=came.split() or [self.address],
+            primary=primary,
+            previous_number=before[0],
+            previous_creator=before[1],
+        )
+
+    def deliver(self, origin: str, first: int, count: int = 1, *, seq: int) -> None:
+        name, _, incarnation = origin.partition("@")
+        self.write(
+            "deliver",
+            origin=name,
+            origin_incarnation=incarnation,
+            first=first,
+            count=count,
+            bytes=1,
+            stream="A@1",
+            seq=seq,
+            position=self.position,
+            payload=[f"{name}{first + n}".encode() for n in range(count)] if self.payloads else None,
+        )
+        self.position += count
+
+    def purge(self, below: int) -> None:
+        self.write("purge", digest={"A@1": below})
+
+
+def stream_on(root: Path, **options: str) -> OrderedStream:
+    return OrderedStream(request_of({"path": str(root), "table": "ordered", **options}), ORDERED)
+
+
+def rows_between(root: Path, start: Offset, end: Offset, **options: str) -> list[dict[str, Any]]:
+    """The rows of a batch, as a new process reads it from offsets that Spark keeps as JSON."""
+    stream = stream_on(root, **options)
+    start, end = json.loads(json.dumps([start, end]))
+    return [row for part in stream.partitions(start, end) for batch in stream.read(part) for row in batch.to_pylist()]
+
+
+class Reader:
+    """A stream that goes on, and all that it gave."""
+
+    def __init__(self, root: Path, **options: str) -> None:
+        self.root, self.options = root, options
+        self.stream = stream_on(root, **options)
+        self.at = self.stream.initialOffset()
+        self.got: list[str] = []
+
+    def go_on(self, limit: Any = ALL) -> list[str]:
+        """The new payloads."""
+        end = self.stream.latestOffset(self.at, limit)
+        new = [row["payload"].decode() for row in rows_between(self.root, self.at, end, **self.options)]
+        self.stream.commit(end)
+        self.at, self.got = end, self.got + new
+        return new
+
+
+def test_a_message_comes_once_and_when_it_is_stable(tmp_path: Path) -> None:
+    members = [Member(tmp_path, address) for address in ("A@1", "B@1", "C@1")]
+    reader = Reader(tmp_path)
+    for member in members:
+        member.install(ONE, "A@1 B@1 C@1")
+        member.deliver("B@1", 1, 2, seq=0)
+        member.deliver("A@1", 1, seq=1)
+    assert reader.go_on() == [], "delivered, and perhaps not by all"
+    members[1].purge(1)
+    assert reader.go_on() == ["B1", "B2"]
+    before = reader.at
+    assert reader.go_on() == [] and reader.at == before
+    members[2].purge(2)
+    assert reader.go_on() == ["A1"]
+
+
+def test_the_archive_of_a_dead_member_is_replaced_by_another_one(tmp_path: Path) -> None:
+    a, b = Member(tmp_path, "A@1"), Member(tmp_path, "B@1")
+    reader = Reader(tmp_path)
+    for member in (a, b):
+        member.install(ONE, "A@1 B@1 C@1")
+        member.deliver("B@1", 1, seq=0)
+    a.purge(1)
+    assert reader.go_on() == ["B1"]
+    a.deliver("A@1", 1, seq=1)  # and dies: no other member has this message
+    b.deliver("B@1", 2, seq=2)
+    b.install(TWO, "B@1 C@1", "B@1 C@1")
+    b.deliver("C@1", 1, seq=0)
+    assert reader.go_on() == ["B2"], "what the members have delivered that go on together"
+    again = Member(tmp_path, "A@2")
+    for member, came in ((b, "B@1 C@1"), (again, "A@2")):
+        member.install(THREE, "B@1 C@1 A@2", came)
+        member.deliver("A@2", 1, seq=0)
+    again.purge(1)
+    assert reader.go_on() == ["C1", "A1"]
+    whole = Reader(tmp_path)
+    assert whole.go_on() == reader.got, "in one batch the same"
+
+
+def test_messages_that_no_archive_has_are_an_error_or_left_out(tmp_path: Path) -> None:
+    a = Member(tmp_path, "A@1")
+    a.install(ONE, "A@1 B@1")
+    a.deliver("B@1", 1, seq=0)
+    a.purge(1)
+    again = Member(tmp_path, "A@2")
+    again.install(THREE, "B@1 A@2")
+    again.deliver("B@1", 9, seq=0)
+    again.purge(1)
+    reader = Reader(tmp_path)
+    assert reader.go_on() == ["B1"]
+    with pytest.raises(WrongRequest, match="no archive tells how view 1 of A@1 ended, and view 3 of B@1 came later"):
+        reader.go_on()
+    assert Reader(tmp_path, failOnDataLoss="false").go_on() == ["B1", "B9"]
+
+
+def test_a_split_goes_on_at_the_primary_side(tmp_path: Path) -> None:
+    a, b, c = (Member(tmp_path, address) for address in ("A@1", "B@1", "C@1"))
+    for member in (a, b, c):
+        member.install(ONE, "A@1 B@1 C@1")
+        member.deliver("B@1", 1, seq=0)
+    a.deliver("A@1", 1, seq=1)
+    a.install((2, "A@1"), "A@1", primary=False)
+    a.deliver("A@1", 2, seq=0)
+    for member in (b, c):
+        member.install(TWO, "B@1 C@1", "B@1 C@1")
+        member.deliver("C@1", 1, seq=0)
+    for member, came in ((a, "A@1"), (b, "B@1 C@1"), (c, "B@1 C@1")):
+        member.install(THREE, "B@1 C@1 A@1", came)
+        member.deliver("A@1", 3, seq=0)
+    b.purge(1)
+    assert Reader(tmp_path).go_on() == ["B1", "C1", "A3"]
+
+
+def test_a_limit_of_bytes_divides_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_STEP_BYTES", 300)
+    a = Member(tmp_path, "A@1")
+    a.install(ONE, "A@1")
+    for number in range(1, 41):
+        a.deliver("A@1", number, seq=number - 1)
+    reader, batches = Reader(tmp_path), list[list[str]]()
+    while new := reader.go_on(ReadMaxBytes(600)):
+        batches.append(new)
+    assert reader.got == [f"A{number}" for number in range(1, 41)]
+    assert len(batches) > 3
+
+
+def test_an_archive_without_payloads_tells_only_what_is_stable(tmp_path: Path) -> None:
+    bare = Member(tmp_path, "B@1", payloads=False)
+    bare.install(ONE, "A@1 B@1")
+    bare.deliver("A@1", 1, seq=0)
+    bare.purge(1)
+    with pytest.raises(WrongRequest, match="B@1 was opened without journal_payloads=True"):
+        Reader(tmp_path).go_on()
+    a = Member(tmp_path, "A@1")
+    a.install(ONE, "A@1 B@1")
+    a.deliver("A@1", 1, seq=0)
+    assert Reader(tmp_path).go_on() == ["A1"]
+
+
+def test_a_profile_without_a_total_order_is_refused(tmp_path: Path) -> None:
+    Member(tmp_path, "A@1", profile="fifo").install(ONE, "A@1")
+    with pytest.raises(WrongRequest, match="group g has the profile fifo, which gives messages no total order"):
+        Reader(tmp_path).go_on()
+
+
+@pytest.mark.slow
+def test_a_query_over_archives_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    journal, out, checkpoint = tmp_path / "journal", str(tmp_path / "out"), str(tmp_path / "checkpoint")
+    members = [Member(journal, address) for address in ("A@1", "B@1", "C@1")]
+    for member in members:
+        member.install(ONE, "A@1 B@1 C@1")
+    stream = spark.readStream.format("pygroups").option("table", "ordered").load(str(journal))
+    for low, high in ((0, 5), (5, 12)):
+        for member in members[-2:] if low else members:  # A is dead
+            for number in range(low, high):
+                member.deliver("B@1", number + 1, seq=number)
+        members[1].purge(high)
+        query = stream.selectExpr("position", "number", "cast(payload as string) as text").writeStream
+        query = query.option("checkpointLocation", checkpoint).trigger(availableNow=True).format("parquet")
+        query.start(out).awaitTermination(120)
+    rows = spark.read.parquet(out).orderBy("position").collect()
+    assert [tuple(row) for row in rows] == [(number, number + 1, f"B{number + 1}") for number in range(12)]
