@@ -350,7 +350,6 @@ def refused(call: Callable[[], Any]) -> str:
 
 REFUSALS = [
     ({"table": "feelings"}, None, "there is no table 'feelings': use records, messages,"),
-    ({"table": "ordered"}, None, "table 'ordered' can be read as a stream only: use spark.readStream"),
     ({"partitions": "many"}, None, "option 'partitions' must be a whole number of tasks, and not 'many'"),
     ({"path": "{tmp}/nothing"}, None, "/nothing is not a folder: give a folder of journals"),
     ({"path": "{tmp}/nothing*"}, None, "no folder matches the pattern {tmp}/nothing*"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
@@ -14,6 +15,7 @@ from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter
 from pygroups.pipeline.ordered import index
 from pygroups.pipeline.schemas import ORDERED
+from pygroups.pipeline.source import GroupsDataSource
 from pygroups.pipeline.source_ordered import Offset, OrderedStream
 from pygroups.pipeline.source_request import WrongRequest, request_of
 from tests.pipeline.spark_session import spark
@@ -204,6 +206,13 @@ def test_a_profile_without_a_total_order_is_refused(tmp_path: Path) -> None:
     Member(tmp_path, "A@1", profile="fifo").install(ONE, "A@1")
     with pytest.raises(WrongRequest, match="group g has the profile fifo, which gives messages no total order"):
         Reader(tmp_path).go_on()
+
+
+def test_a_query_that_is_no_stream_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Member(tmp_path, "A@1").install(ONE, "A@1")
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # the refusal sets it
+    with pytest.raises(AnalysisException, match="can be read as a stream only"):
+        GroupsDataSource({"path": str(tmp_path), "table": "ordered"}).reader(ORDERED)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The store of an audit's tables between its steps: Parquet in a folder, or Spark's memory for a small audit."""
+"""The store of an audit's tables between its steps: Parquet in a folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ class Store:
     """Keeps tables below `folder`.
 
     With `lasting` the user keeps the folder, and tables are partitioned by group and day. With `small` a table that is
-    read again is one partition; without `lasting` it stays in Spark's memory then, and no file is written.
+    read again is one partition.
     """
 
     def __init__(self, session: SparkSession, folder: Path, *, lasting: bool = False, small: bool = False) -> None:
@@ -21,8 +21,6 @@ class Store:
 
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Compute a table once; `name` is its path below the folder, for instance "silver/views"."""
-        if self.small and not self.lasting:
-            return frame.localCheckpoint()
         path = str(self._folder / name)
         writer = frame.write.mode("overwrite")
         by = [column for column in ("group", "day") if column in frame.columns]

@@ -29,7 +29,7 @@ def sums(tables: Tables) -> DataFrame:
     """
     low = "greatest(coalesce(start, 0L), coalesce(alone, 0L))"
     high = f"if(marked, sent, least(sent, coalesce(reached, {low})))"
-    counted = _pairs(tables).selectExpr(
+    counted = tables.kept("silver/epsilon_pairs", _pairs).selectExpr(
         *("life", "sender", "`group`", "profile", "linked", "together", "epsilon_ppm"),
         f"{low} as low",
         f"greatest(0L, {high} - {low}) as wanted",
