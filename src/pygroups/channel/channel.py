@@ -37,8 +37,10 @@ class Channel:
     opened with `Channel(None, profile="unicast")`; see `send`.
     Guide: docs/guides/choosing-a-profile.md.  `name`: the member's name,
     unique in the group; by default made from the host name and the process id, with random characters if the process id
-    is below 1,000.  `bind`: the address to listen on, `host:port`, by default a free port of 127.0.0.1; an address
-    outside loopback needs `secret`, or `insecure=True`.  `secret`: the keys of the group, which all members need, as a
+    is below 1,000.  With `journal`, where a majority decides and the group is on one machine, it is first of all the
+    name of a crashed member, for which this one then answers.  `bind`: the address to listen on, `host:port`, by
+    default a free port of 127.0.0.1; an address outside loopback needs `secret`, or `insecure=True`.
+    `secret`: the keys of the group, which all members need, as a
     path (pathlib.Path) of a file that `pygroups secret new FILE` makes, the text of such a file, or at least 16 random
     bytes; everything that the members send is then encrypted and authenticated.  Guide: docs/guides/secret.md.
     `advertise`: the address that the other members connect to, if that address differs from `bind`; port 0 is the port

@@ -39,8 +39,8 @@ class JoinOptions:
         The longest wait of --leave-at-eof, in seconds. After this time the member leaves with exit code 1.
     journal
         A folder for the journal, the log of this member's events, in files of 64 MiB. `pygroups audit` and `pygroups
-        ingest` read journals. With --profile uniform and --name, a process that starts again after a crash uses the
-        same folder to answer for its former life.
+        ingest` read journals. With --profile uniform, a process that starts again after a crash uses the same folder to
+        answer for its former life (with --name, if --discovery names other machines).
     journal_payloads
         Write the messages into the journal too.
     on_journal_lost
