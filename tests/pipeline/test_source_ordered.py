@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.pipeline.spark_session import spark
 __all__ = ["spark"]
 
 ALL = ReadAllAvailable()
+CLOCK = count(1)  # of all members, in microseconds
 View = tuple[int, str]
 ONE, TWO, THREE = (1, "A@1"), (2, "B@1"), (3, "B@1")
 
@@ -34,13 +36,13 @@ class Member:
         name, _, incarnation = address.partition("@")
         services = services_of_v1(profile)
         self.journal = JournalWriter(root, "g", name, incarnation, profile, host="h", boot_id="b", services=services)
-        self.address, self.payloads, self.at = address, payloads, 0
+        self.address, self.payloads = address, payloads
         self.view: View | None = None
         self.position = 0
 
     def write(self, kind: str, **fields: Any) -> None:
-        self.at += 1
-        self.journal.write([(kind, self.view, fields)], self.at, self.at)
+        now = next(CLOCK)
+        self.journal.write([(kind, self.view, fields)], now, now)
 
     def install(self, view: View, members: str, came: str = "", *, primary: bool = True) -> None:
         before = (None, None) if self.view is None else self.view
@@ -54,21 +56,21 @@ class Member:
             previous_creator=before[1],
         )
 
-    def deliver(self, origin: str, first: int, count: int = 1, *, seq: int) -> None:
+    def deliver(self, origin: str, first: int, number: int = 1, *, seq: int) -> None:
         name, _, incarnation = origin.partition("@")
         self.write(
             "deliver",
             origin=name,
             origin_incarnation=incarnation,
             first=first,
-            count=count,
+            count=number,
             bytes=1,
             stream="A@1",
             seq=seq,
             position=self.position,
-            payload=[f"{name}{first + n}".encode() for n in range(count)] if self.payloads else None,
+            payload=[f"{name}{first + n}".encode() for n in range(number)] if self.payloads else None,
         )
-        self.position += count
+        self.position += number
 
     def purge(self, below: int) -> None:
         self.write("purge", digest={"A@1": below})
@@ -174,6 +176,29 @@ def test_a_split_goes_on_at_the_primary_side(tmp_path: Path) -> None:
         member.deliver("A@1", 3, seq=0)
     b.purge(1)
     assert Reader(tmp_path).go_on() == ["B1", "C1", "A3"]
+
+
+def test_a_group_that_ended_and_began_anew_goes_on(tmp_path: Path) -> None:
+    """The numbers of views begin anew, too."""
+    for incarnation in ("1", "2"):
+        a = Member(tmp_path, f"A@{incarnation}")
+        a.install((1, a.address), a.address)
+        a.deliver(a.address, 1, seq=0)
+    assert Reader(tmp_path).go_on() == ["A1", "A1"]
+
+
+def test_a_view_that_a_crashed_member_alone_installed_is_lost(tmp_path: Path) -> None:
+    a, b, c = (Member(tmp_path, address) for address in ("A@1", "B@1", "C@1"))
+    for member in (a, b, c):
+        member.install(ONE, "A@1 B@1 C@1")
+    a.install((2, "A@1"), "A@1 B@1 C@1 D@1", "A@1 B@1 C@1")
+    reader = Reader(tmp_path)
+    reader.go_on()
+    for member in (b, c):
+        member.install(THREE, "B@1 C@1", "B@1 C@1")
+        member.deliver("C@1", 1, seq=0)
+    b.purge(1)
+    assert reader.go_on() == ["C1"]
 
 
 def test_a_limit_of_bytes_divides_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pygroups.journal.reader import Range
 KINDS: Final = frozenset({"view", "deliver", "purge", "stop"})
 COLUMNS: Final = frozenset(
     {
-        *("kind", "index", "view_number", "view_creator", "previous_number", "previous_creator", "members"),
+        *("kind", "index", "time_us", "view_number", "view_creator", "previous_number", "previous_creator", "members"),
         *("transitional", "primary", "position", "count", "stream", "seq", "digest"),
     }
 )
@@ -33,7 +33,7 @@ class Span(NamedTuple):
 
 @dataclass
 class Stay:
-    """The time of a member in a view.
+    """The time of a member in a view, which it installed at `began_us` of its wall clock.
 
     `end` is the position behind its last delivery.  All members of the view have delivered what is below `stable`:
     votes said so, or the member is alone.  `next` is the view that the member went to from here; then what it
@@ -41,6 +41,7 @@ class Stay:
     """
 
     members: tuple[str, ...]
+    began_us: int
     came: int
     primary: bool
     next: View | None = None
@@ -106,10 +107,12 @@ class Archive:
         previous = (row["previous_number"], row["previous_creator"])
         if self._view == previous and self._view in self.stays:
             self.stays[self._view].next = view
-        self.stays[view] = Stay(tuple(row["members"] or ()), len(row["transitional"] or ()), bool(row["primary"]))
+        self.stays[view] = Stay(
+            tuple(row["members"] or ()), row["time_us"], len(row["transitional"] or ()), bool(row["primary"])
+        )
         self._view = view
 
-    def forget(self, below: int) -> None:
-        """Drop the views with lower numbers: all of their messages were read."""
-        for view in [view for view in self.stays if view[0] < below]:
+    def forget(self, before_us: int) -> None:
+        """Drop the views that began before: all of their messages were read."""
+        for view in [view for view, stay in self.stays.items() if stay.began_us < before_us]:
             del self.stays[view]

@@ -5,7 +5,7 @@ and so each message comes once: virtual synchrony lets all of them deliver the s
 a split it goes with one side, and the messages of the other side never come, as at a member of that side.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pygroups.journal.reader import Range
@@ -35,9 +35,25 @@ class Hole(ValueError):
 
 
 def first_view(archives: Iterable[Archive]) -> View | None:
-    """The view in which a new stream begins: the earliest one, of two with one number that of more members."""
-    found = {view: stay for archive in archives for view, stay in archive.stays.items()}
-    return min(found, key=lambda view: (view[0], -len(found[view].members), view[1]), default=None)
+    """The view in which a new stream begins: the earliest one."""
+    return _earliest(_began(archives))
+
+
+def began_us(archives: Iterable[Archive], view: View) -> int:
+    """When the first member installed a view, by its wall clock; 0 for a view that no archive has."""
+    return min((archive.stays[view].began_us for archive in archives if view in archive.stays), default=0)
+
+
+def _began(archives: Iterable[Archive]) -> dict[View, int]:
+    began: dict[View, int] = {}
+    for archive in archives:
+        for view, stay in archive.stays.items():
+            began[view] = min(stay.began_us, began.get(view, stay.began_us))
+    return began
+
+
+def _earliest(began: Mapping[View, int]) -> View | None:
+    return min(began, key=lambda view: (began[view], view), default=None)
 
 
 def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool = False) -> Iterator[Piece]:
@@ -47,21 +63,21 @@ def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool
     """
     while True:
         stays = _stays_in(archives, view)
-        if following := _following(archives, stays):
+        following = _following(archives, view)
+        if following is not None:
             high = max(stay.end for stay in stays if stay.next == following)
-            yield Piece(view, position, max(position, high), following)
         else:
-            stable = max((stay.stable for stay in stays), default=0)
-            later = _later(archives, view)
-            if stable > position or later is None:
-                if stable > position:
-                    yield Piece(view, position, stable, None)
-                if later is None:
-                    return
-            if not skips:
-                raise Hole(f"no archive tells how view {_name(view)} ended, and view {_name(later)} came later")
-            yield Piece(view, max(position, stable), max(position, stable), later)
-            following = later
+            following = _elsewhere(archives, view)
+            high = max((stay.stable for stay in stays), default=0)
+            if following is not None and not skips and _is_missing(archives, view):
+                if high > position:
+                    yield Piece(view, position, high, None)
+                raise Hole(f"no archive tells how view {_name(view)} ended, and view {_name(following)} came later")
+        if following is None:
+            if high > position:
+                yield Piece(view, position, high, None)
+            return
+        yield Piece(view, position, max(position, high), following)
         view, position = following, 0
 
 
@@ -69,26 +85,45 @@ def _stays_in(archives: Iterable[Archive], view: View) -> list[Stay]:
     return [archive.stays[view] for archive in archives if view in archive.stays]
 
 
-def _following(archives: Sequence[Archive], stays: Iterable[Stay]) -> View | None:
+def _following(archives: Sequence[Archive], view: View) -> View | None:
     """The view that follows, of the sides of a split the primary one, then the one to which most members came."""
-    nexts = {stay.next for stay in stays if stay.next is not None}
-    known = {view: stay for archive in archives for view, stay in archive.stays.items() if view in nexts}
-    return max(known, key=lambda view: (known[view].primary, known[view].came, -view[0], view[1]), default=None)
+    nexts = {stay.next for stay in _stays_in(archives, view) if stay.next is not None}
+    known = {at: stay for archive in archives for at, stay in archive.stays.items() if at in nexts}
+    known = {at: stay for at, stay in known.items() if _is_decided(archives, view, at)}
+    return max(known, key=lambda at: (known[at].primary, known[at].came, -at[0], at[1]), default=None)
 
 
-def _later(archives: Sequence[Archive], view: View) -> View | None:
-    """The earliest later view, if no archive can tell any more how this one ended.
+def _is_decided(archives: Iterable[Archive], view: View, following: View) -> bool:
+    """Whether no member can leave `view` for another view than `following` if it is to be in the latter.
 
-    The archive of a member that has stopped, or whose name has a newer process in a later view, tells nothing more.
+    A view that some members installed and then crashed may be lost: the others install another one.
     """
-    later = {at: stay for archive in archives for at, stay in archive.stays.items() if at[0] > view[0]}
-    if not later:
+    for stay in _stays_in(archives, following):
+        if stay.next is not None or stay.stable > 0:
+            return True
+        members = stay.members
+    behind = [archive for archive in archives if view in archive.stays and archive.address in members]
+    return all(archive.over or archive.stays[view].next == following for archive in behind)
+
+
+def _elsewhere(archives: Sequence[Archive], view: View) -> View | None:
+    """The view at which to go on if this one is a dead end: its members have ended, and others went on without them, or
+    began the group anew."""
+    began = _began(archives)
+    later = {at: us for at, us in began.items() if us > began.get(view, 0)}
+    stays = [(at, stay) for archive in archives for at, stay in archive.stays.items() if at in later]
+    names = {member.partition("@")[0]: member for _, stay in stays for member in stay.members}
+    left = [archive.address for archive in archives if view in archive.stays and not archive.over]
+    alive = {address for address in left if names.get(address.partition("@")[0], address) == address}
+    if any(not alive.isdisjoint(stay.members) for _, stay in stays) or not any(stay.primary for _, stay in stays):
         return None
-    names = {member.partition("@")[0]: member for stay in later.values() for member in stay.members}
-    waiting = [archive for archive in archives if view in archive.stays and not archive.over]
-    if any(names.get(archive.address.partition("@")[0], archive.address) == archive.address for archive in waiting):
-        return None
-    return first_view([Archive("", "", stays=later)])
+    return _earliest(later)
+
+
+def _is_missing(archives: Iterable[Archive], view: View) -> bool:
+    """Whether the archive of a member of this view is not there, which may tell how the view ended."""
+    known = {archive.address for archive in archives}
+    return any(not known.issuperset(stay.members) for stay in _stays_in(archives, view))
 
 
 def sources(archives: Sequence[Archive], piece: Piece, *, skips: bool = False) -> list[Source]:
