@@ -12,9 +12,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
+from pygroups.journal.ranges import header_of
+from pygroups.journal.reader import find_segments
 from pygroups.journal.schema import services_of_v1
 from pygroups.journal.writer import JournalWriter
 from pygroups.pipeline.ordered import index
+from pygroups.pipeline.ordered.archive import Archive
 from pygroups.pipeline.schemas import ORDERED
 from pygroups.pipeline.source import GroupsDataSource
 from pygroups.pipeline.source_ordered import Offset, OrderedStream
@@ -238,6 +241,37 @@ def test_a_query_that_is_no_stream_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # the refusal sets it
     with pytest.raises(AnalysisException, match="can be read as a stream only"):
         GroupsDataSource({"path": str(tmp_path), "table": "ordered"}).reader(ORDERED)
+
+
+@pytest.mark.slow
+def test_drawn_schedules_give_each_message_once(
+    drawn_root: Path, drawn: object, drawn_uniform: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Crashes, splits, merges and groups that begin anew; where a majority decides, nothing is left out either."""
+    grown = OrderedStream._grown
+
+    def with_payloads(stream: OrderedStream) -> dict[str, list[Archive]]:
+        groups = grown(stream)
+        for archive in (archive for archives in groups.values() for archive in archives):
+            archive.payloads = True  # the simulator keeps none, and no row needs one here
+        return groups
+
+    monkeypatch.setattr(OrderedStream, "_grown", with_payloads)
+    profiles = {"total": 0, "uniform": 0}
+    for segment in {one.group: one for one in find_segments([drawn_root])}.values():
+        header = header_of(segment)
+        if header is None or header.profile not in profiles:
+            continue
+        folder, known = Path(segment.path).parents[1], dict[tuple[str, str], int]()
+        stream = stream_on(folder)
+        start = stream.initialOffset()
+        for row in rows_between(folder, start, stream.latestOffset(start, ALL)):
+            sender = row["origin"], row["origin_incarnation"]
+            last = known.get(sender, 0)
+            assert row["number"] == last + 1 or (header.profile == "total" and row["number"] > last), (folder, row)
+            known[sender] = row["number"]
+        profiles[header.profile] += sum(known.values())
+    assert all(messages > 500 for messages in profiles.values()), profiles
 
 
 @pytest.mark.slow

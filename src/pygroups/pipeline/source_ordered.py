@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from pygroups.pipeline.ordered.archive import Archive
 from pygroups.pipeline.ordered.index import Index
-from pygroups.pipeline.ordered.line import Hole, Piece, Source, ahead, began_us, first_view, sources
+from pygroups.pipeline.ordered.line import Hole, Piece, Source, ahead, first_view, sources
 from pygroups.pipeline.schemas import ORDERED
 from pygroups.pipeline.source_request import Request, WrongRequest
 from pygroups.pipeline.source_rows import messages_in
@@ -107,12 +107,10 @@ class OrderedStream(DataSourceStreamReader):
         return {"view": list(at[0]), "position": at[1], "path": path}
 
     def commit(self, end: Offset) -> None:
-        if self._index is not None:
-            for group, archives in self._index.groups().items():
-                place = end["groups"].get(group)
-                before_us = began_us(archives, (place["view"][0], place["view"][1])) if place else 0
-                for archive in archives:
-                    archive.forget(before_us)
+        groups = {} if self._index is None else self._index.groups()
+        for group, place in end["groups"].items():
+            for archive in groups.get(group, ()):
+                archive.forget((place["view"][0], place["view"][1]))
 
     # -- rows
 

@@ -112,7 +112,9 @@ class Archive:
         )
         self._view = view
 
-    def forget(self, before_us: int) -> None:
-        """Drop the views that began before: all of their messages were read."""
-        for view in [view for view, stay in self.stays.items() if stay.began_us < before_us]:
+    def forget(self, until: View) -> None:
+        """Drop the views that the member had before this one: all of their messages were read."""
+        for view in list(self.stays) if until in self.stays else ():
+            if view == until:
+                return
             del self.stays[view]

@@ -36,12 +36,7 @@ class Hole(ValueError):
 
 def first_view(archives: Iterable[Archive]) -> View | None:
     """The view in which a new stream begins: the earliest one."""
-    return _earliest(_began(archives))
-
-
-def began_us(archives: Iterable[Archive], view: View) -> int:
-    """When the first member installed a view, by its wall clock; 0 for a view that no archive has."""
-    return min((archive.stays[view].began_us for archive in archives if view in archive.stays), default=0)
+    return _earliest(archives, _began(archives))
 
 
 def _began(archives: Iterable[Archive]) -> dict[View, int]:
@@ -52,8 +47,10 @@ def _began(archives: Iterable[Archive]) -> dict[View, int]:
     return began
 
 
-def _earliest(began: Mapping[View, int]) -> View | None:
-    return min(began, key=lambda view: (began[view], view), default=None)
+def _earliest(archives: Iterable[Archive], began: Mapping[View, int]) -> View | None:
+    """Of these views the first one.  Clocks differ, so a view that follows another one of them is not the first."""
+    follow = {stay.next for archive in archives for view, stay in archive.stays.items() if view in began}
+    return min(began.keys() - follow, key=lambda view: (began[view], view), default=None)
 
 
 def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool = False) -> Iterator[Piece]:
@@ -117,7 +114,7 @@ def _elsewhere(archives: Sequence[Archive], view: View) -> View | None:
     alive = {address for address in left if names.get(address.partition("@")[0], address) == address}
     if any(not alive.isdisjoint(stay.members) for _, stay in stays) or not any(stay.primary for _, stay in stays):
         return None
-    return _earliest(later)
+    return _earliest(archives, later)
 
 
 def _is_missing(archives: Iterable[Archive], view: View) -> bool:
