@@ -16,6 +16,8 @@ from pygroups.core.errors import UNDECODABLE
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 from pygroups.drivers.hello import DiscoveryQuestion, DiscoveryReply, Hello, Welcome, packed
+from pygroups.journal.frames import Header, frame_of, segment_beginning
+from pygroups.journal.schema import FIELDS
 from pygroups.sim.world.forger import Forger
 from tests.fuzz.targets import SEPARATOR, stranger
 from tests.wire.fuzz import damaged_bytes, damaged_values, lies
@@ -25,6 +27,8 @@ Bytes = Callable[[random.Random], bytes]
 VIEWS: Final = tuple(ViewId(number, leader) for number in (3, 2, 1) for leader in (A, B))
 ADDRESSES: Final = (A, B, C, stranger())
 CODEC: Final = a_codec()
+ENCODE: Final = msgspec.msgpack.Encoder().encode
+ROWS: Final = [["view", -1, 1.5, "x", [1], ["A@1", b"A@1"], {"A@1": 1, 2: "x"}, [[["A"]]], 1 << 63, True]]
 LARGEST: Final = 4_096  # bytes of an input
 DEEP: Final = (b"\x91", b"\x81\xa1x", b"[", b'{"x":')  # one level of nesting
 
@@ -69,6 +73,16 @@ def forged_commands(forger: Forger) -> bytes:
     return SEPARATOR.join(made)
 
 
+def damaged_segment(rng: random.Random) -> bytes:
+    """A segment of a journal with right checksums and wrong records: the reader looks at each of them."""
+    data = segment_beginning(Header("g", "A", "1" * 16, "total", "1", "h", "b", [], []))
+    for at in range(rng.randint(1, 12)):
+        kind = rng.choice(list(FIELDS))
+        rows = [[kind, at, 1, 1, [1, "A"], *([None] * len(FIELDS[kind]))] for _ in range(rng.randint(1, 6))]
+        data += frame_of(msgspec.msgpack.decode(damaged_values(rng, ENCODE(rows), ENCODE(ROWS))))
+    return data
+
+
 class Mutator:
     """Makes the inputs of one target.  `plain` changes bytes: the one of the guided fuzzer, if there is one."""
 
@@ -108,7 +122,7 @@ class Mutator:
             return forged_hello(forger)
         if self.target == "command":
             return forged_commands(forger)
-        return b""
+        return damaged_segment(rng) if self.target == "journal" else b""
 
     def _damaged(self, data: bytes, other: bytes, rng: random.Random) -> bytes:
         """Msgpack with other values, behind as many bytes as its kind has there."""

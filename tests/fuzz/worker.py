@@ -71,6 +71,8 @@ class Fuzz:
         self.new_play = receive.Play
         self.seeds = seeds.seeds(order.target)
         self.decoder = targets.DECODERS.get(order.target)
+        if self.decoder is not None:
+            self.decoder(self.seeds[0])  # the first one loads what the others find loaded
         self.play: Any = None
         self.plays = 0
         self.count = 0
