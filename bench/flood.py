@@ -26,16 +26,16 @@ from pygroups.wire.frame import OPEN_PART, VERSION
 from pygroups.wire.ring import KEY_NEW, line_of
 
 
-def flooded(ports: list[int], transport: str, connections: int, rate: int, until: float) -> None:
-    """Flood these ports until this time, in a process of its own."""
+def flooded(ports: list[int], transport: str, connections: int, rate: int, until: float, came: Any) -> None:
+    """Flood these ports until this time, in a process of its own.  `came` gets what came about: connections that were
+    opened, or datagrams, a second."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    if transport == "tcp":
-        _connect(ports, connections, until)
-    else:
-        _send(ports, rate, until)
+    begun = time.monotonic()
+    count = _connect(ports, connections, until) if transport == "tcp" else _send(ports, rate, until)
+    came.value = int(count / (time.monotonic() - begun))
 
 
-def _connect(ports: list[int], connections: int, until: float) -> None:
+def _connect(ports: list[int], connections: int, until: float) -> int:
     """Keep so many connections open, or being opened: half of them say nothing, half nonsense."""
     open_ones: list[socket.socket] = []
     number = 0
@@ -52,9 +52,10 @@ def _connect(ports: list[int], connections: int, until: float) -> None:
             open_ones.pop(0).close()
         if number % 20 == 0:
             time.sleep(0.01)
+    return number
 
 
-def _send(ports: list[int], rate: int, until: float) -> None:
+def _send(ports: list[int], rate: int, until: float) -> int:
     """Send `rate` datagrams a second: noise, forged frames, questions and parts."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     kinds = [os.urandom(200), b"Q" + os.urandom(150), b"F" + b"P" + os.urandom(450), b"S" + os.urandom(300)]
@@ -69,6 +70,7 @@ def _send(ports: list[int], rate: int, until: float) -> None:
             sock.sendto(data, ("127.0.0.1", random.choice(ports)))
             sent += 1
         time.sleep(0.002)
+    return sent
 
 
 class Bound(total_order.Group):
@@ -94,7 +96,8 @@ async def throughput(options: argparse.Namespace, transport: str, *, flood: bool
     async with Bound(ports, secret=secret, transport=transport, config={}, profile="total") as group:
         first = time.monotonic() + 2.0
         last = first + options.seconds
-        arguments = (ports, transport, options.connections, options.rate, last)
+        came = get_context("fork").Value("Q", 0)
+        arguments = (ports, transport, options.connections, options.rate, last, came)
         process = get_context("fork").Process(target=flooded, args=arguments, daemon=True)
         if flood:
             process.start()
@@ -108,7 +111,7 @@ async def throughput(options: argparse.Namespace, transport: str, *, flood: bool
     total_order.verify(reports, total)
     if len(views) != options.members:
         raise RuntimeError(f"only {views} are left")
-    return total_order.between(reports, 0.0)
+    return total_order.between(reports, 0.0) | {"came_per_s": came.value}
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -125,6 +128,7 @@ async def run(options: argparse.Namespace) -> None:
             size=options.size,
             connections=options.connections if transport == "tcp" else 0,
             datagrams_per_s=options.rate if transport == "udp" else 0,
+            came_per_s=statistics.median([one["came_per_s"] for one in tries[True]]),
             messages_per_s={"quiet": rates[False], "flooded": rates[True]},
             ratio=round(rates[True] / rates[False], 2),
         )
