@@ -250,3 +250,30 @@ def test_nothing_that_a_program_prints_shows_the_secret(tmp_path: Path, caplog: 
         if path.is_file():
             data = path.read_bytes()
             assert key not in data and line_of(1, key).split()[1].encode() not in data
+
+
+def open_ports() -> set[tuple[str, int]]:
+    """The network sockets of this process that anybody can send to: listening ones of TCP, all of UDP."""
+    mine = {
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
+    }
+    found = set()
+    for kind in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/self/net/{kind}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if f"socket:[{rest[5]}]" in mine and (kind.startswith("udp") or state == "0A"):
+                found.add((kind, int(local.rsplit(":", 1)[1], 16)))
+    return found
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_member_opens_no_port_but_that_of_its_transport(transport: str, tmp_path: Path) -> None:
+    async def story(group: Group) -> None:
+        before = open_ports()
+        channel = await group.joined("A", secret=NEW, transport=transport, journal=tmp_path / "journal")
+        port = int(channel.contact.rsplit(":", 1)[1])
+        assert open_ports() - before == {(transport, port)}
+
+    in_a_group(tmp_path, story)
