@@ -55,7 +55,7 @@ def test_a_decoder_raises_nothing(target: str) -> None:
 
 @pytest.mark.slow
 def test_stacks_in_the_middle_of_a_change_raise_nothing() -> None:
-    assert stories(fuzz("receive", 1_200)) == []
+    assert stories(fuzz("receive", 600)) == []
 
 
 def test_a_fault_of_a_decoder_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
