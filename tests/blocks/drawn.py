@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pygroups import Config, DeliveredElsewhere, Error, Message, NotSent, Unknown, View
+from pygroups import Config, DeliveredElsewhere, Error, Left, Message, NotSent, Unknown, View
 from pygroups.blocks import (
     Blocks,
     Counter,
@@ -85,7 +85,7 @@ class Judge:
             self.sold[number] = who
 
     def on_done(self, who: str, task: int) -> None:
-        assert task not in self.done, f"{who} and {self.done[task]} have done task {task}"
+        assert task not in self.done or self.founded > 1, f"{who} and {self.done[task]} have done task {task}"
         self.done[task] = who
 
 
@@ -94,16 +94,24 @@ class Watched(Blocks):
 
     judge: Judge
     got_state = False
+    came_back = False  # it left the group, and began again
 
     async def set_state(self, data: bytes) -> None:
         self.got_state = True
         await super().set_state(data)
+
+    def _on_left(self, event: Left) -> None:
+        super()._on_left(event)
+        self.came_back, self.got_state = True, False
 
     def _on_view(self, view: View) -> None:
         super()._on_view(view)
         self._compare(view.id)
 
     def _on_message(self, event: Message) -> None:
+        if self.came_back:
+            self.judge.founded += not self.got_state  # all others have ended: the group begins with its old state
+            self.came_back = False
         super()._on_message(event)
         if self.options.profile == MAJORITY and event.position is not None:
             self._compare((event.view, event.position))  # no member takes back what it delivered
