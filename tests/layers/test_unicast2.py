@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.events import Acknowledged, Forget, Gone, Unacknowledged, Undelivered
 from pygroups.core.layer import NEVER
-from pygroups.core.limits import Config
+from pygroups.core.limits import UNICAST_PERIOD, Config
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 from pygroups.layers.nakack import Data as Place
@@ -58,7 +58,7 @@ def test_nobody_wakes_when_nothing_is_open() -> None:
     talk = conversation("A B")
     assert layer(talk, "A").wake == NEVER
     talk.do("send A B a")
-    assert layer(talk, "A").wake == 2 * Config().unicast_period
+    assert layer(talk, "A").wake == 2 * UNICAST_PERIOD
     talk.do("run 1s")
     assert layer(talk, "A").wake == layer(talk, "B").wake == NEVER
 
