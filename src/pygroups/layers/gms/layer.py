@@ -372,7 +372,8 @@ class Gms(Membership):
         policy."""
         if not self.knows(src):
             self.env.drop("exclusion by a stranger")
-        if not self.knows(src) or head.view != self.current.id:
+            return
+        if head.view != self.current.id:
             return
         if MERGING in self.env.services and not self.leaving and not head.reason:
             self.suspicions.elsewhere(src)

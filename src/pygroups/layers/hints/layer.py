@@ -281,7 +281,8 @@ class Hints(Layer):
         member, leader = head.member, decide.leader(self.current, self._out())
         if src not in self.current.members:
             self.env.drop("suspicion of a stranger")
-        if src not in self.current.members or member not in self.current.members or member == self.env.me:
+            return
+        if member not in self.current.members or member == self.env.me:
             return
         if leader == self.env.me:
             self.changes.accuse(member)

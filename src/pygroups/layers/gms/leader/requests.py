@@ -89,7 +89,8 @@ class Requests:
         membership = self.membership
         if not membership.knows(src):
             self.env.drop("request of a stranger to the leader")
-        if not membership.knows(src) or not membership.knows(head.member):
+            return
+        if not membership.knows(head.member):
             return
         leader = membership.leader()
         if leader != self.env.me:

@@ -221,9 +221,9 @@ class ViewChange:
         attempt = self.attempt
         if attempt is None:
             return None
-        if src not in attempt.asked:
-            self.env.drop("answer to no Propose")
         deed = attempt.on_accept(src, head, self.env.now)
+        if deed is None:
+            self.env.drop("answer to no Propose")
         self._do(deed)
         return attempt.proposal if deed is Deed.INSTALL else None
 
