@@ -279,10 +279,11 @@ async def between_turns(channel: Channel) -> None:
 async def flood(channel: Channel, to: Address, seconds: float) -> None:
     """Send small and large messages to everybody and to one, in many tasks, for a while."""
 
+    largest = min(TIGHT.payload_max, channel.stats()["payload_max"])
+
     async def send(number: int) -> None:
         while True:
-            size = TIGHT.payload_max if number % 5 == 0 else number
-            await channel.send(bytes(min(size, channel.stats()["payload_max"])), to=to if number % 2 else None)
+            await channel.send(bytes(number if number % 5 else largest), to=to if number % 2 else None)
 
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:

@@ -78,7 +78,6 @@ def test_two_senders_and_a_fault_at_every_step(case: str, profile: str) -> None:
 
 
 AT_ONCE: Final = (
-    "M38 in total",
     "M16 in uniform, isolated",
     "T3 in total1999",
 )  # `make long` has the rest
@@ -141,7 +140,7 @@ class Everything(Waiting):
     ("case", "profile", "crashing"),
     [
         ("A sends", "total", "A"),
-        ("B leaves", "fifo", "A"),
+        pytest.param("B leaves", "fifo", "A", marks=pytest.mark.long),
         pytest.param("C joins", "total", "B", marks=pytest.mark.long),
         pytest.param("A leaves", "total", "A", marks=pytest.mark.long),
         ("A sends, an isolation", "uniform", "A"),

@@ -12,7 +12,7 @@ from pygroups.sim.batches.coverage import SEEDS_MIN
 from tests.sim.test_command import digests, simulate
 
 EACH = 60
-DETERMINED = range(1_000, 1_002)
+DETERMINED = range(1_002, 1_004)
 RARE = {
     "name taken",
     "lower ballot rejected",

@@ -36,7 +36,7 @@ def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
 
 @pytest.mark.slow
 def test_a_check_that_sees_everything_is_not_noticed() -> None:
-    ((_, shown_by),) = gate.hunt_running([gate.Blind("unchanged", "", [])])
+    ((_, shown_by),) = gate.hunt_running([gate.Blind("unchanged", "fifo: nothing", [])])
     assert shown_by is None
 
 
