@@ -116,7 +116,7 @@ def child(url: str) -> Iterator[Child]:
         process.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tests_of_tooz_pass(url: str, tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     pytest_of_tooz = ("-m", "pytest", "-c", os.devnull, "--rootdir", str(tmp_path), "-p", "no:cacheprovider", "-q")

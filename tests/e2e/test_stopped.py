@@ -11,17 +11,15 @@ from tests.e2e.group import Group
 from tests.e2e.stopped import SHORT, check, play
 
 pytestmark = pytest.mark.slow
-CASES = [("tcp", "default", -1)]
-LONG = [
-    ("udp", "exclude", 0),
+CASES = [
+    *[("tcp", "default", -1), ("udp", "exclude", 0)],
     *[("tcp", "wait", 0), ("tcp", "exclude", -1), ("tcp", "exclude", 0)],
     *[("udp", "wait", -1), ("udp", "exclude", -1)],
 ]
 
 
-@pytest.mark.parametrize(
-    ("transport", "case", "which"), [*CASES, *(pytest.param(*case, marks=pytest.mark.long) for case in LONG)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("transport", "case", "which"), CASES)
 def test_a_member_is_stopped_under_full_load(tmp_path: Path, transport: str, case: str, which: int) -> None:
     times = SHORT.stretched()
     check(play(tmp_path, case, times, which, transport), times)

@@ -103,7 +103,7 @@ def _pairs() -> list[tuple[str, str]]:
 
 @EACH_STACK
 @pytest.mark.slow
-@pytest.mark.parametrize("then", ["crash", "cut"])
+@pytest.mark.parametrize("then", ["crash", pytest.param("cut", marks=pytest.mark.long)])
 @pytest.mark.parametrize(("first", "second"), _pairs())
 def test_two_leaders_fail_one_after_the_other(first: str, second: str, then: str, stack: str) -> None:
     """One member is gone.  A leads the change and crashes with this head, which reaches one member.  B, the next
