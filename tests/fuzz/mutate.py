@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +30,18 @@ CODEC: Final = a_codec()
 ENCODE: Final = msgspec.msgpack.Encoder().encode
 ROWS: Final = [["view", -1, 1.5, "x", [1], ["A@1", b"A@1"], {"A@1": 1, 2: "x"}, [[["A"]]], 1 << 63, True]]
 LARGEST: Final = 4_096  # bytes of an input
+BYTES: Final = bytes.fromhex("00017f80818f90919fa0a1bfc0c1c2c3c4c6caccCfd3d4d9dcdfff")
 DEEP: Final = (b"\x91", b"\x81\xa1x", b"[", b'{"x":')  # one level of nesting
+
+
+def near(data: bytes, places: int) -> Iterator[bytes]:
+    """Inputs that differ from `data` in one place: shorter, with another byte, with another bit."""
+    rng = random.Random(len(data) * 257 + sum(data[:64]))
+    for _ in range(places):
+        at = rng.randrange(len(data) + 1)
+        yield data[:at]
+        yield data[:at] + bytes([rng.choice(BYTES)]) + data[at + 1 :]
+        yield data[:at] + bytes(one ^ 1 << rng.randrange(8) for one in data[at : at + 1]) + data[at + 1 :]
 
 
 def forged_packet(forger: Forger, sender: Address = A) -> bytes:

@@ -21,7 +21,7 @@ from pygroups.layers.profiles import PROFILES
 from pygroups.layers.unicast2.heads import Data
 from pygroups.sim.world.forger import Forger
 from tests.channel.test_tables import TIGHT, offences, parts_of
-from tests.fuzz.mutate import CODEC, Mutator
+from tests.fuzz.mutate import CODEC, Mutator, near
 from tests.fuzz.targets import stranger
 from tests.wire.group import Group, Process, Tap
 from tests.wire.samples import A, packet_of, runs_of, sealed
@@ -137,12 +137,13 @@ class Play:
         return bytes((to, sender, after)) + mutator.with_lies(OUTER + runs, OUTER + other, rng)[len(OUTER) :]
 
     def near(self, data: bytes) -> list[bytes]:
-        """The same runs of another sender, and to another receiver."""
+        """The same runs of another sender, and to another receiver; cut off, with another byte, with another bit."""
         to, sender, after = data[:HEADER].ljust(HEADER, b"\0")
-        quiet = after % SETTLES
+        runs, quiet = data[HEADER:], after % SETTLES
         return [
-            bytes((to, sender + 1 & 255, quiet)) + data[HEADER:],
-            bytes((to + 1 & 255, sender, quiet)) + data[HEADER:],
+            bytes((to, sender + 1 & 255, quiet)) + runs,
+            bytes((to + 1 & 255, sender, quiet)) + runs,
+            *[bytes((to, sender, quiet)) + other for other in near(runs, 1)],
         ]
 
     def _sender(self, number: int, receiver: Address) -> Address:

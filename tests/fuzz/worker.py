@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,6 @@ try:
 except ImportError:
     atheris = None
 
-BYTES: Final = bytes.fromhex("00017f80818f90919fa0a1bfc0c1c2c3c4c6caccCfd3d4d9dcdfff")
 FAULTS_MAX: Final = 20  # different ways to fail that are kept
 INSTRUMENTED: Final = {
     "packet": ["pygroups.wire"],
@@ -68,6 +67,7 @@ class Fuzz:
         self.mutator = mutate.Mutator(order.target, plain)
         self.where = where_raised
         self.end_of_targets = targets.close
+        self.near = mutate.near
         self.new_play = receive.Play
         self.seeds = seeds.seeds(order.target)
         self.decoder = targets.DECODERS.get(order.target)
@@ -109,18 +109,9 @@ class Fuzz:
                 play.receive(near)
             return
         self.decoder(data)
-        for near in self._near(data):
+        for near in self.near(data, NEAR):
             self.count += 1
             self.decoder(near)
-
-    def _near(self, data: bytes) -> Iterator[bytes]:
-        """Inputs that differ from `data` in one place: shorter, with another byte, with another bit."""
-        rng = random.Random(len(data) * 257 + sum(data[:64]))
-        for _ in range(NEAR):
-            at = rng.randrange(len(data) + 1)
-            yield data[:at]
-            yield data[:at] + bytes([rng.choice(BYTES)]) + data[at + 1 :]
-            yield data[:at] + bytes(one ^ 1 << rng.randrange(8) for one in data[at : at + 1]) + data[at + 1 :]
 
     def _play(self) -> Any:
         if self.play is not None and self.play.over:
