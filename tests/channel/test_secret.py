@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pygroups import Channel, NotSent, Refused, UsageError
+from pygroups.core.address import Address
 from pygroups.core.limits import MILLISECOND
 from pygroups.core.limits import Config as Limits
 from pygroups.drivers import handshake
@@ -19,6 +22,7 @@ from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_discovery import free_ports
 
 OLD, NEW = bytes(32), bytes(range(32))
+B = Address("B", "b" * 16)
 
 
 def key_file(folder: Path, *keys: bytes, name: str = "secret") -> Path:
@@ -73,25 +77,87 @@ def test_a_joiner_with_another_secret_gets_one_sentence(
     in_a_group(tmp_path, story)
 
 
-def test_one_that_refuses_does_not_keep_a_group_from_starting(tmp_path: Path) -> None:
-    """A liar at a listed place answers each message with a refusal: two processes with the secret find each other."""
+async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A liar over TCP: it refuses the message of a stranger, as a process with another secret does."""
+    question = await reader.read(4 + 36)
+    body = handshake.Handshake(B).refusal(question[4:])
+    writer.write(len(body).to_bytes(4, "big") + body)
+    writer.close()
+
+
+class RefusingDatagrams(asyncio.DatagramProtocol):
+    """The same over UDP."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        if data[:1] == b"F":
+            self.transport.sendto(b"R" + handshake.Handshake(B).refusal(data[1:]), addr)
+
+
+@contextlib.asynccontextmanager
+async def liar(transport: str, port: int) -> AsyncIterator[None]:
+    """A process at `port` that refuses whatever it is asked."""
+    if transport == "tcp":
+        async with await asyncio.start_server(refuse, "127.0.0.1", port):
+            yield
+    else:
+        loop = asyncio.get_running_loop()
+        sockets, _ = await loop.create_datagram_endpoint(RefusingDatagrams, local_addr=("127.0.0.1", port))
+        yield
+        sockets.close()
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_one_of_two_places_that_refuses_keeps_nobody_from_founding(
+    tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A liar at a listed place, and a process that starts alone: it founds the group, and names the liar."""
     ports = free_ports(3)
     listed = ",".join(f"127.0.0.1:{port}" for port in ports)
-    asked: list[bytes] = []
-
-    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.read(4 + 36))
-        body = handshake.Handshake(None).refusal(asked[-1][4:])  # type: ignore[arg-type]
-        writer.write(len(body).to_bytes(4, "big") + body)
-        writer.close()
 
     async def story(group: Group) -> None:
-        async with await asyncio.start_server(lie, "127.0.0.1", ports[2]):
-            options = {"discovery": listed, "secret": NEW}
-            ways = [options | {"bind": f"127.0.0.1:{port}"} for port in ports]
-            a, _ = await asyncio.gather(group.joined("A", **ways[0]), group.joined("B", **ways[1]))
-            await until(lambda: len(a.view.members) == 2)
-            assert asked
+        async with liar(transport, ports[2]):
+            way = {"discovery": listed, "secret": NEW, "transport": transport}
+            a = await group.joined("A", bind=f"127.0.0.1:{ports[0]}", **way)
+            assert len(a.view.members) == 1
+            b = await group.joined("B", bind=f"127.0.0.1:{ports[1]}", **way)
+            await until(lambda: len(a.view.members) == len(b.view.members) == 2)
+
+    in_a_group(tmp_path, story)
+    told = [one.message for one in caplog.records if "answers without the secret" in one.message]
+    assert told and all(one.startswith(f"127.0.0.1:{ports[2]} ") for one in told)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_places_that_all_refuse_end_the_join_with_one_sentence(tmp_path: Path, transport: str) -> None:
+    """Two liars, or a group with another secret, at both listed places: they cannot be told apart."""
+    ports = free_ports(3)
+    listed = ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    async def story(group: Group) -> None:
+        way = {"discovery": listed, "transport": transport}
+        for name, port in zip("AB", ports[1:], strict=True):
+            await group.read(name, secret=OLD, bind=f"127.0.0.1:{port}", **way)
+        with pytest.raises(Refused, match=r"another secret: the process at .* give discovery= more places"):
+            await group.joined("C", secret=NEW, bind=f"127.0.0.1:{ports[0]}", **way)
+
+    in_a_group(tmp_path, story)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_own_place_under_another_name_does_not_make_a_refusal_weaker(tmp_path: Path) -> None:
+    """A process that binds all addresses is told its own place as 127.0.0.1: the only other place refuses."""
+    ports = free_ports(2)
+    listed = ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    async def story(group: Group) -> None:
+        async with liar("tcp", ports[1]):
+            with pytest.raises(Refused, match="another secret"):
+                way = {"bind": f"0.0.0.0:{ports[0]}", "advertise": "127.0.0.2:0"}
+                await group.joined("A", secret=NEW, discovery=listed, **way)
 
     in_a_group(tmp_path, story)
 

@@ -71,8 +71,8 @@ class Shell:
 def shells(tmp_path: Path) -> Iterator[Any]:
     running: list[Shell] = []
 
-    def start(*arguments: str, **options: Any) -> Shell:
-        running.append(Shell(tmp_path / "groups", *arguments, **options))
+    def start(*arguments: str, folder: str = "groups", **options: Any) -> Shell:
+        running.append(Shell(tmp_path / folder, *arguments, **options))
         return running[-1]
 
     yield start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from pygroups.cli.main import main
 from pygroups.wire.ring import KEY_NEW, parse_ring
+from tests.channel.test_discovery import free_ports
 from tests.cli.test_join import shells  # noqa: F401 (a fixture)
 
 SECRET = (sys.executable, "-m", "pygroups", "secret", "new")
@@ -80,3 +82,24 @@ def test_two_shells_with_one_secret_and_a_third_with_another(
         code, events, errors = shells("g", "--name", "C", "--transport", transport, *options).end()
         assert (code, events) == (2, [])
         assert sentence in errors.splitlines()[-1] and "--secret-file" in errors.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_a_liar_at_one_of_two_places_does_not_end_the_join_and_a_group_with_another_secret_does(
+    tmp_path: Path,
+    shells: Any,  # noqa: F811
+) -> None:
+    """A group with another secret at one listed place looks like a liar: it decides if no other place is listed."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    assert called(ours).returncode == called(theirs).returncode == 0
+    mine, other, empty = (f"127.0.0.1:{port}" for port in free_ports(3))
+    a = shells("g", "--name", "A", "--bind", other, "--discovery", other, "--secret-file", str(theirs))
+    a.view_of("A")
+    common = ("g", "--name", "B", "--bind", mine, "--secret-file", str(ours), "--discovery")
+    b = shells(*common, f"{mine},{other},{empty}", folder="of B")
+    b.view_of("B")
+    code, _, errors = b.end(send=signal.SIGTERM)
+    assert code == 0 and f"{other} answers without the secret of this process" in errors
+    code, events, errors = shells(*common, f"{mine},{other}", folder="of B").end()
+    assert (code, events) == (2, [])
+    assert f"another secret: the process at {other} and this process" in errors.splitlines()[-1]

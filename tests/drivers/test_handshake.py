@@ -6,12 +6,13 @@ import pytest
 
 from pygroups.core.address import Address
 from pygroups.core.errors import PeerError
-from pygroups.drivers.handshake import HINT_LEASE, REFUSALS_PER_SECOND, REFUSED_PATIENCE, Handshake, Unopened
+from pygroups.drivers.handshake import REFUSALS_PER_SECOND, REFUSED_PATIENCE, Handshake, Unopened
 from pygroups.drivers.hello import DiscoveryQuestion, Hello, packed, padded
 from pygroups.wire.frame import VERSION
 from pygroups.wire.ring import Ring, Secret
 
 A, B = Address("A", "a" * 16), Address("B", "b" * 16)
+LIAR = ("127.0.0.1", 7000)
 HELLO = packed(Hello(VERSION, "orders", A, "127.0.0.1:1", B))
 
 
@@ -47,8 +48,8 @@ def test_an_answer_is_opened_only_for_its_question() -> None:
     assert one.about(first) != one.about(second)
     answer = other.closed(b"welcome", other.about(first))
     with pytest.raises(Unopened):
-        one.answered(answer, "B", one.about(second))
-    assert one.answered(answer, "B", one.about(first)) == b"welcome"
+        one.answered(answer, LIAR, one.about(second))
+    assert one.answered(answer, LIAR, one.about(first)) == b"welcome"
 
 
 @pytest.mark.parametrize(("asks", "listens"), [(bytes(32), bytes(31) + b"x"), (bytes(32), None), (None, bytes(32))])
@@ -62,11 +63,11 @@ def test_a_message_that_cannot_be_opened_is_refused_and_the_refusal_is_a_hint(
         listening.opened(body)
     refusal = listening.refusal(body)
     assert 0 < len(refusal) < len(body)
-    assert not asking.objects
+    assert not asking.refusals.objects
     with pytest.raises(PeerError, match="an answer without a seal"):
-        asking.answered(refusal, "the process at x")
-    assert asking.objects
-    assert asking.refused_by == "the process at x"
+        asking.answered(refusal, ("::1", 7000))
+    assert asking.refusals.objects
+    assert asking.refusals.by == "the process at [::1]:7000"
 
 
 def test_the_refusal_is_the_same_whatever_was_wrong_and_never_longer_than_the_message() -> None:
@@ -91,8 +92,8 @@ def test_a_refusal_that_repeats_no_number_of_this_process_is_no_hint() -> None:
     one, other, listening = with_secret(A), with_secret(A), without(B)
     refusal = listening.refusal(other.closed(HELLO))
     with pytest.raises(PeerError):
-        one.answered(refusal, "a liar")
-    assert not one.objects
+        one.answered(refusal, LIAR)
+    assert not one.refusals.objects
     one.closed(HELLO)
     assert not one.is_refusal(refusal)
 
@@ -112,10 +113,10 @@ def test_only_refusals_for_some_seconds_end_the_join() -> None:
     joiner = with_secret(clock=clock)
     begun = clock.at
     while clock.at - begun < REFUSED_PATIENCE:
-        joiner.refused("the process at 127.0.0.1:7000")
-        assert joiner.objects and joiner.verdict() is None
+        joiner.refusals.refused("127.0.0.1:7000")
+        assert joiner.refusals.objects and joiner.verdict() is None
         clock.at += 0.5
-    joiner.refused("the process at 127.0.0.1:7000")
+    joiner.refusals.refused("127.0.0.1:7000")
     verdict = joiner.verdict()
     assert verdict is not None
     assert "another secret: the process at 127.0.0.1:7000" in verdict.detail and "\n" not in verdict.detail
@@ -125,20 +126,10 @@ def test_a_sealed_answer_prevails_over_any_number_of_refusals() -> None:
     clock = Clock()
     joiner = with_secret(clock=clock)
     for _ in range(40):
-        joiner.refused("a liar")
+        joiner.refusals.refused("127.0.0.1:7000")
         joiner.heard(B)
-        assert not joiner.objects and joiner.verdict() is None
+        assert not joiner.refusals.objects and joiner.verdict() is None
         clock.at += 0.5
-
-
-def test_an_old_refusal_does_not_count_and_the_own_question_is_no_answer() -> None:
-    clock = Clock()
-    joiner = with_secret(clock=clock)
-    joiner.refused("a process that has ended")
-    joiner.heard(A)
-    assert joiner.objects
-    clock.at += HINT_LEASE + 0.1
-    assert not joiner.objects
 
 
 # -- entries of a folder

@@ -2,8 +2,8 @@
 
 A message that a process cannot open gets a refusal: a constant that is shorter than any message, and the same whatever
 was wrong.  The refusal is not sealed, because the asking process could not open it.  So a liar can send it too, and it
-is only a hint: a joiner takes it for the answer of its group if no process of the group answers for REFUSED_PATIENCE.
-Note: docs/drivers.md, docs/decisions/0169.
+is only a hint (refusals.py): a joiner takes it for the answer of its group if most places that it was told refuse, and
+no process of the group answers for REFUSED_PATIENCE.  Note: docs/drivers.md, docs/decisions/0169.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from pygroups.wire.frame import MAGIC, OPEN_PART, VERSION
 from pygroups.wire.ring import Secret
 from pygroups.wire.seal import ENTRY, HANDSHAKE, Sealed
 
+from .contacts import Contact
+from .refusals import Refusals
+
 REFUSALS_PER_SECOND: Final = 64  # that one process sends
 REFUSED_PATIENCE: Final = 5.0  # seconds for which a joiner that hears only refusals looks on
-HINT_LEASE: Final = 2.5  # seconds for which a refusal, or an answer of the group, counts; longer than joiners ask apart
 _COUNTER: Final = slice(OPEN_PART.size - 8, OPEN_PART.size)
 _FIRST_MAX: Final = 1 << 62
 
@@ -58,6 +60,7 @@ class Handshake:
     tables: ClassVar[Tables] = {
         **under("seal", Sealed.tables),
         **under("entries", Sealed.tables),
+        **under("refusals", Refusals.tables),
     }
 
     def __init__(self, me: Address, secret: Secret | None = None, now: Callable[[], float] = time.monotonic) -> None:
@@ -67,8 +70,7 @@ class Handshake:
         self.entries = None if secret is None else Sealed(secret, ENTRY)
         self.first = self.next = secrets.randbelow(_FIRST_MAX)
         self.second, self.refused_now = 0, 0  # the refusals that were sent in this second
-        self.refused_at = self.heard_at = self.since = -HINT_LEASE
-        self.refused_by = ""
+        self.refusals = Refusals(now, strict=secret is None)
 
     # -- messages
 
@@ -94,10 +96,10 @@ class Handshake:
         """The bytes that name the message in `body`, for its answer: no other message has them."""
         return b"" if self.seal is None else bytes(body[: OPEN_PART.size])
 
-    def answered(self, body: bytes | memoryview, where: str, about: bytes = b"") -> bytes | memoryview:
-        """The message in the answer of the process at `where`.  Raises PeerError for a refusal too, after noting it."""
+    def answered(self, body: bytes | memoryview, place: tuple[str, int], about: bytes = b"") -> bytes | memoryview:
+        """The message in the answer of the process at `place`.  Raises PeerError for a refusal too, after noting it."""
         if self.is_refusal(body):
-            self.refused(where)
+            self.refusals.refused(str(Contact(*place)))
             raise PeerError("an answer without a seal: another secret, or none")
         return self.opened(body, about)
 
@@ -126,27 +128,14 @@ class Handshake:
 
     # -- hints for a joiner
 
-    def refused(self, where: str) -> None:
-        """A process at `where` cannot open the messages of this one, or this one not those of that process."""
-        now = self.now()
-        if now - self.refused_at > HINT_LEASE:
-            self.since = now
-        self.refused_at, self.refused_by = now, where
-
     def heard(self, process: Address) -> None:
         """A process of this group, with the same secret, was heard."""
         if process != self.me:
-            self.heard_at = self.now()
-
-    @property
-    def objects(self) -> bool:
-        """Whether this process must not found the group: only refusals were heard lately."""
-        now = self.now()
-        return now - self.refused_at <= HINT_LEASE and now - self.heard_at > HINT_LEASE
+            self.refusals.answered()
 
     def verdict(self) -> OtherSecret | None:
-        """The event that ends the join, if only refusals were heard for REFUSED_PATIENCE."""
-        if not self.objects or self.now() - self.since < REFUSED_PATIENCE:
+        """The event that ends the join, if refusals have objected for REFUSED_PATIENCE."""
+        if not self.refusals.objects or self.now() - self.refusals.since < REFUSED_PATIENCE:
             return None
         return OtherSecret(self.sentence())
 
@@ -154,13 +143,13 @@ class Handshake:
         """The reason why this process cannot join, and the correction."""
         if self.seal is None:
             return (
-                f"the group has a secret, and this process has none: {self.refused_by} does not open its messages; "
+                f"the group has a secret, and this process has none: {self.refusals.by} does not open its messages; "
                 "give the group's secret="
             )
         return (
-            f"another secret: {self.refused_by} and this process cannot open each other's messages, and no process "
-            "with this secret answers; give the group's secret=, or, if no group runs yet, look for it elsewhere "
-            "(discovery=) or start two processes at the same time"
+            f"another secret: {self.refusals.by} and this process cannot open each other's messages, and no process "
+            "with this secret answers; give the group's secret=, or, if no group runs yet, give discovery= more places "
+            "or start two processes at the same time"
         )
 
     # -- entries of a folder

@@ -292,14 +292,14 @@ class Directory(NoQuestions):
         members, invited = self._others()
         if not self.published.member and (verdict := self.handshake.verdict()) is not None:
             self.happened(verdict)
-        invited = invited or self.handshake.objects
+        invited = invited or self.handshake.refusals.objects
         if members or not self.wants_to_found:
             self._release_founding()
             return Found(members, False, self.seekers, not self.unreached)
         if invited or not self._take_founding():
             return None
         members, invited = self._others()  # another process may have founded it since
-        invited = invited or self.handshake.objects
+        invited = invited or self.handshake.refusals.objects
         if members or invited:
             self._release_founding()
         return Found(members, not members and not invited, self.seekers)
@@ -347,7 +347,7 @@ class Directory(NoQuestions):
 
     def _foreign_secret(self, process: Address) -> None:
         self.count("entries that could not be opened")
-        self.handshake.refused(f"the process {process} in {self.folder}")
+        self.handshake.refusals.entry_refused(process, self.folder)
         self.warn.warning(
             "secret", "the entry of %s in %s cannot be opened: another secret, or none", process, self.folder
         )

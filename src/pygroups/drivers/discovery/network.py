@@ -73,6 +73,7 @@ class NetworkDiscovery:
         "lookups[].contacts": LISTED_MAX,
         "multicasts": LISTED_MAX,
         "multicasts[].sockets": "fixed",
+        "own": LISTED_MAX,
         "questions": OPEN_MAX + 1,
         "questions[]": "fixed",
         "seekers": "members_max",
@@ -126,6 +127,7 @@ class NetworkDiscovery:
         self.asking: dict[tuple[str, Presence], None] = {}  # questions that a connection carries now
         self.answers: dict[int, tuple[DiscoveryQuestion, Answering]] = {}  # questions of others, by token
         self.tokens = 0
+        self.own: dict[str, None] = {}  # places at which this process itself listens
         self.told: dict[str, None] = {}  # hosts with another secret that the log has named
         self.second, self.answered = 0, 0  # the answers of this second
 
@@ -138,6 +140,7 @@ class NetworkDiscovery:
         if self.directory is not None:
             self.directory.happened, self.directory.count = self.happened, self.count
             self.directory.open(contact)
+        self.own[contact] = None
         if self.remembered is not None:
             self.cached = tuple([str(one) for one in self.remembered.open()])
         for to_all in self.sources.to_all:
@@ -175,10 +178,12 @@ class NetworkDiscovery:
 
     def find(self, founding: bool) -> None:
         """Look for members in the folder, and for places on the network.  Found and Looked follow."""
+        if not self.view:
+            self._warn_of_refusals()
         if self.directory is not None:
             self.directory.find(founding)
         elif founding:
-            self.happened(Found({}, not self.handshake.objects))
+            self.happened(Found({}, not self.handshake.refusals.objects))
         if not self.view and (verdict := self.handshake.verdict()) is not None:
             self.happened(verdict)
         for lookup in self.lookups:
@@ -189,7 +194,24 @@ class NetworkDiscovery:
         contacts = [contact for lookup in self.lookups for contact in self._askable(lookup.contacts)]
         places = (*map(str, (*self.listed, *contacts)), *self.cached)
         sure = all(lookup.sure for lookup in self.lookups)
+        self.handshake.refusals.tell(place for place in places if place not in self.own)
         self.happened(Looked(places, tuple(self.multicasts), sure))
+
+    def _listens_at(self, place: str) -> None:
+        """This process listens at this place, which therefore neither refuses nor fails to."""
+        if place not in self.multicasts and len(self.own) < LISTED_MAX:
+            self.own[place] = None
+            self.handshake.refusals.tell(self.handshake.refusals.told - {place})
+
+    def _warn_of_refusals(self) -> None:
+        for place in self.handshake.refusals.refusing:
+            self.warn.warning(
+                f"refused {place}",
+                "%s answers without the secret of this process: it has another secret or none, or it is no process of "
+                "this group; it keeps this process from founding the group %s only together with most other places",
+                place,
+                self.group,
+            )
 
     def _askable(self, contacts: Sequence[Contact]) -> list[Contact]:
         """The addresses of one name without those that this process cannot ask because of their version of IP.  A name
@@ -271,6 +293,8 @@ class NetworkDiscovery:
         presence = reply.presence
         if place and presence is not None:
             self.handshake.heard(presence.process)
+            if presence.process == self.me:
+                self._listens_at(place)
         if not place or (presence is None and place in self.multicasts):
             self.count("answers of discovery to no question")
         elif presence is None:

@@ -173,9 +173,7 @@ class Dialer:
             hello, handshake = self.network.hello(self.peer), self.network.handshake
             await loop.sock_sendall(sock, with_length(hello))
             greeted = True
-            body = handshake.answered(
-                await self._answer(sock), f"the process at {place[0]}:{place[1]}", handshake.about(hello)
-            )
+            body = handshake.answered(await self._answer(sock), place, handshake.about(hello))
             answer = decoded(body, Welcome)
             self.found = answer.listener
             answered = not answer.refusal and answer.listener is not None and self.peer in (None, answer.listener)

@@ -86,7 +86,7 @@ async def _asked_at(
         (length,) = LENGTH.unpack(await _read(sock, LENGTH.size, loop))
         if length > HELLO_MAX:
             raise PeerError("malformed answer")
-        body = handshake.answered(await _read(sock, length, loop), f"the process at {place[0]}:{place[1]}")
+        body = handshake.answered(await _read(sock, length, loop), place)
         return decoded(body, DiscoveryReply)
     finally:
         sock.close()

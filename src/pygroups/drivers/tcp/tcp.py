@@ -241,7 +241,7 @@ class TcpNetwork(Network):
         dialer = Dialer([Reach(contact, stands=True)], None, self)
         outcome, sock = await dialer.dial()
         if sock is None or dialer.found is None:
-            raise no_process_at(contact, refused=outcome in PROOFS, sealed=self.handshake.objects)
+            raise no_process_at(contact, refused=outcome in PROOFS, sealed=self.handshake.refusals.objects)
         self.learn({dialer.found: str(contact)}, Source.DIRECTORY)
         self._connection(dialer.found).use(sock)
         self.happened(Answered(dialer.found))

@@ -45,7 +45,7 @@ class ContactSearch:
             async with asyncio.timeout(self.network.config.connect_timeout / SECOND):
                 return await self.found
         except TimeoutError:
-            raise no_process_at(self.contact, refused=False, sealed=self.network.handshake.objects) from None
+            raise no_process_at(self.contact, refused=False, sealed=self.network.handshake.refusals.objects) from None
         finally:
             asking.cancel()
 

@@ -64,7 +64,7 @@ class UdpQuestions:
     def answered(self, datagram: memoryview, place: SocketAddress) -> None:
         """An answer has arrived."""
         try:
-            body = self.network.handshake.answered(datagram[1:], f"the process at {place[0]}:{place[1]}")
+            body = self.network.handshake.answered(datagram[1:], place)
             reply = decoded(body, DiscoveryReply)
         except PeerError as error:
             self.network.count(f"answers dropped: {error.reason}")

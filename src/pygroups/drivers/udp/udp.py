@@ -370,7 +370,7 @@ class UdpNetwork(Network):
             if state is None and nonce not in self.searches:
                 self.count("answers without a question")
                 return
-            answer = decoded(self.handshake.answered(body, f"the process at {place[0]}:{place[1]}", nonce), Welcome)
+            answer = decoded(self.handshake.answered(body, place, nonce), Welcome)
         except PeerError as error:
             self.count(f"answers dropped: {error.reason}")
             return
