@@ -1,7 +1,8 @@
 """Every head that a group sends, at the moment at which it would be believed, from processes that may not send it.
 
 Drawn heads (senders.py) are mostly about nothing.  Here a wrong sender says what the right one is about to say, just
-before it: nothing may change, and the right one is then believed.
+before it: nothing may change, and the right one is then believed.  A few heads are rare in honest groups: those are
+made from the state of their receiver (`invented`), so that they are about what it does at this moment.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from pygroups.core.address import Address
 from pygroups.core.events import Leave
 from pygroups.core.limits import MILLISECOND, SECOND
 from pygroups.core.run import Run
+from pygroups.core.view import Ballot
+from pygroups.layers.gms import heads
 from pygroups.layers.gms.layer import Gms
 from pygroups.layers.hints.layer import Hints
+from pygroups.layers.sequencer import Again, Sequencer
 from tests.fuzz.receive import Stopped
 from tests.wire.group import Process
 from tests.wire.samples import a_codec
@@ -108,20 +113,22 @@ class Impostors:
         for run in CODEC.decode(frame, receiver.address):
             for end in range(1, len(run.heads) + 1):
                 self._impersonate(sender, receiver, run, run.heads[:end])
+        for said_by, head in invented(receiver):
+            self._impersonate(said_by, receiver, Run(said_by, receiver.address), (head,))
         return [frame]
 
-    def _impersonate(self, sender: Address, receiver: Process, run: Run, heads: tuple[object, ...]) -> None:
-        head = named(type(heads[-1]))
-        if isinstance(heads[-1], DEAF_HEADS):
+    def _impersonate(self, sender: Address, receiver: Process, run: Run, said: tuple[object, ...]) -> None:
+        head = named(type(said[-1]))
+        if isinstance(said[-1], DEAF_HEADS):
             return
         phase = PHASES[0] if receiver.env.view is not None else PHASES[2]
-        past = getattr(heads[-1], "view", receiver.env.view) != receiver.env.view
+        past = getattr(said[-1], "view", receiver.env.view) != receiver.env.view
         for place, impostor in self._wrong(sender, receiver, self.rows[head][PHASES.index(phase)]):
             if past and impostor in self.gone:
                 continue  # a former member may speak of its views
             if self.tried[head, phase, place] < self.tries:
                 self.tried[head, phase, place] += 1
-                spoken = structs.replace(run, src=impostor, heads=heads)
+                spoken = structs.replace(run, src=impostor, heads=said)
                 self.connections += 1
                 self._try(receiver, connected(spoken, place, self.connections), f"{head}, {phase}: {place}")
 
@@ -151,6 +158,27 @@ class Impostors:
             self.believed.append(what)
         elif not (dests or dropped(receiver) > drops or run.src in receiver.group.processes or what.startswith(LATE)):
             self.uncounted[what] += 1
+
+
+def invented(receiver: Process) -> Iterator[tuple[Address, msgspec.Struct]]:
+    """Rare heads about the present state of a receiver, each with a sender from which it would be believed."""
+    layers = receiver.stack.layers
+    (gms,) = (layer for layer in layers if isinstance(layer, Gms | Hints))
+    if gms.view is None or len(gms.view.members) < 2:
+        return
+    view, first, last = gms.view, gms.view.members[0], gms.view.members[-1]
+    yield first, heads.Refuse("name taken", "another process has it")
+    yield first, heads.Refuse(heads.OTHER_SETTINGS, "another profile")
+    if isinstance(gms, Hints):
+        return
+    attempt = gms.leading.change.attempt
+    yield first, heads.Expel(view.id, last, "slow", False)
+    yield last, heads.ViewReq(view.id, last)
+    if any(isinstance(layer, Sequencer) for layer in layers):
+        yield first, Again(view.id)
+    if attempt is not None and attempt.asked:
+        yield attempt.asked[-1], heads.Low(attempt.ballot, Ballot(attempt.ballot.number + 1, last))
+        yield attempt.asked[-1], heads.Fetches(attempt.ballot)
 
 
 def members_of(process: Process) -> tuple[Address, ...]:

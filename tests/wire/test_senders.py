@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pygroups.core.address import Address
+from pygroups.core.limits import SECOND
 from pygroups.core.run import Run, pack
-from pygroups.layers.gms.decisions.attempt import Attempt
-from pygroups.layers.gms.heads import Accept, CollectAck
+from pygroups.core.view import Ballot
+from pygroups.layers.gms.decisions.attempt import Attempt, Stage
+from pygroups.layers.gms.heads import OTHER_SETTINGS, Accept, CollectAck, Low, Refuse
+from pygroups.layers.gms.layer import Gms
 from pygroups.layers.gms.leader.view_change import ViewChange
 from pygroups.layers.profiles import PROFILES
 from pygroups.layers.total import Bcast
+from tests.wire.group import Group, Process
 from tests.wire.impostors import Impostors
 from tests.wire.senders import (
     ANYBODY,
@@ -28,6 +32,8 @@ from tests.wire.senders import (
 )
 
 PROFILES_OF_THE_TABLE = ("total", "uniform", "total1999", "gossip")
+RARE = {"gms.Refuse", "gms.Expel", "gms.ViewReq", "gms.Low", "gms.Fetches", "sequencer.Again"}
+"""Heads that an honest group seldom sends."""
 
 
 def above(found: dict[str, dict[str, str]], allowed: Rows) -> list[str]:
@@ -61,6 +67,8 @@ def test_nobody_believes_a_process_that_says_what_another_one_may_say(profile: s
     said.play()
     assert said.believed == [] and said.uncounted == {}
     assert len({head for head, _, _ in said.tried}) >= (8 if profile == "gossip" else 15)
+    tried = {head for head, phase, _ in said.tried if phase == PHASES[0]}
+    assert tried >= RARE.intersection(map(named, heads_of(profile)))
     left = list(said.group.processes.values())
     assert len(left) == 2 and left[0].env.view == left[1].env.view is not None
     assert [process.delivered[-1].run.body for process in left] == [left[0].delivered[-1].run.body] * 2
@@ -82,6 +90,38 @@ def test_nobody_outside_says_where_the_order_of_a_view_begins() -> None:
     assert view is not None
     order = Run(case.sender, case.receiver.address, (Bcast(view, 19, 19),), case.sender, 1, 0, 1, pack([b"forged"]))
     assert not case.changed_by([connected(order, ANYBODY, 1)])
+
+
+@pytest.mark.parametrize("profile", PROFILES_OF_THE_TABLE)
+@pytest.mark.parametrize("reason", ["name taken", OTHER_SETTINGS])
+def test_nobody_that_was_not_asked_refuses_a_joiner(profile: str, reason: str) -> None:
+    """A joiner that found nobody ended its join by it."""
+    case = Case(profile, "joining", 3, ANYBODY, seed=1)
+    refusal = Run(case.sender, case.receiver.address, (Refuse(reason, "you may not"),))
+    assert not case.changed_by([connected(refusal, ANYBODY, 1)])
+    assert case.receiver.env.counters["drop refusal of no request"] == 1
+
+
+def test_a_member_that_was_not_asked_does_not_end_a_view_change() -> None:
+    """A member that the leader left out of its attempt could end each attempt: it is in the view, and may say so."""
+    stages: list[Stage] = []
+
+    def tap(_: Address, receiver: Process, frame: bytes) -> list[bytes]:
+        (gms,) = (layer for layer in receiver.stack.layers if isinstance(layer, Gms))
+        attempt = gms.leading.change.attempt
+        if lost and attempt is not None and attempt.stage is Stage.COLLECT:
+            low = Low(attempt.ballot, Ballot(attempt.ballot.number + 1, lost[0]))
+            gms.up(Run(lost[0], receiver.address, (low,)))
+            stages.append(attempt.stage)
+        return [frame]
+
+    lost: list[Address] = []
+    group = Group("ABC", tap=tap)
+    last = list(group.processes.values())[-1]
+    lost.append(last.address)
+    group.lose(last)
+    group.run(SECOND)
+    assert set(stages) == {Stage.COLLECT}
 
 
 def test_a_layer_that_believes_an_impostor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

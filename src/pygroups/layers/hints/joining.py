@@ -20,7 +20,7 @@ DOUBLINGS: Final = 2  # of the pause between two searches
 class Search:
     """The search of a joiner for members."""
 
-    __slots__ = ("apart", "env", "found", "layer", "searches")
+    __slots__ = ("apart", "env", "found", "has_asked", "layer", "searches")
 
     tables: ClassVar[Tables] = {
         "apart": "members_max",
@@ -32,6 +32,7 @@ class Search:
         self.env = layer.env
         self.searches = 0
         self.found: dict[Address, None] = {}  # by this search
+        self.has_asked = False  # some member, in any search
         self.apart: dict[Address, str] = {}  # members with other settings, and the difference: they are not asked
 
     def again(self) -> None:
@@ -53,6 +54,7 @@ class Search:
 
     def _ask(self, members: Iterable[Address]) -> None:
         for member in [member for member in members if member not in self.apart][:ASK_MAX]:
+            self.has_asked = True
             self.layer.tell(member, Join(self.env.me, self.env.contact, self.env.fingerprint))
 
     def stays_apart(self, peer: Address, detail: str) -> None:

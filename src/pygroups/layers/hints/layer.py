@@ -248,9 +248,11 @@ class Hints(Layer):
             self._take(head.view, primary=head.primary, sides=sides)
 
     def on_refuse(self, src: Address, head: Refuse) -> None:
-        if self.phase is not Phase.JOINING:
-            return
-        if head.reason == OTHER_SETTINGS:
+        others = head.reason == OTHER_SETTINGS
+        wanted = src in self.search.found if others else self.search.has_asked
+        if self.phase is not Phase.JOINING or not wanted:
+            self.env.drop("refusal of no request")
+        elif others:
             self.search.stays_apart(src, head.detail)
         else:
             self._left(head.reason, head.detail)

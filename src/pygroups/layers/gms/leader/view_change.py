@@ -229,14 +229,16 @@ class ViewChange:
 
     def on_fetches(self, src: Address, head: Fetches) -> None:
         """Pass Fetches on to the attempt under way."""
-        if self.attempt is not None:
+        if self.attempt is None or src not in self.attempt.asked:
+            self.env.drop("answer to no Propose")
+        else:
             self._do(self.attempt.on_fetches(src, head, self.env.now))
 
     def on_low(self, src: Address, head: Low) -> None:
-        """Pass Low on to the attempt under way.  A stranger cannot overtake it."""
-        if not self.membership.knows(src) and (self.attempt is None or src not in self.attempt.asked):
-            self.env.drop("view change of a stranger")
-        elif self.attempt is not None and head.ballot == self.attempt.ballot:
+        """Pass Low on to the attempt under way.  Only a process that was asked can overtake it."""
+        if self.attempt is None or src not in self.attempt.asked:
+            self.env.drop("refusal of no Collect")
+        elif head.ballot == self.attempt.ballot:
             self.membership.heard_of(head.named)
             self._do(self.attempt.on_low(head))
 

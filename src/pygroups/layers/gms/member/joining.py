@@ -35,6 +35,7 @@ class Joining:
         self.searches = 0
         self.found: dict[Address, None] = {}  # the members that this search found
         self.asked: dict[Address, None] = {}  # the members that this search asked
+        self.has_asked = False  # some member, in any search
         self.apart: dict[Address, str] = {}  # processes with other settings, and the difference: they are not asked
 
     def ask_for_members(self) -> None:
@@ -98,16 +99,19 @@ class Joining:
     def _ask(self, members: Iterable[Address]) -> None:
         """Ask some of `members` to join, if they may have the settings of this joiner."""
         for member in [member for member in members if member not in self.apart][:ASK_MAX]:
-            self.asked[member] = None
+            self.asked[member], self.has_asked = None, True
             self.membership.tell(member, Join(self.env.me, self.env.contact, self.env.fingerprint))
 
     # -- refusals
 
     def on_refuse(self, src: Address, head: Refuse) -> None:
-        """A group refused this joiner, or a member with other settings did."""
-        if self.membership.phase is not Phase.JOINING:
-            return
-        if head.reason == OTHER_SETTINGS:
+        """A group refused this joiner, or a member with other settings did.  A member refuses other settings itself;
+        with a taken name the leader refuses, to which another member handed the request on."""
+        others = head.reason == OTHER_SETTINGS
+        wanted = src in self.asked if others else self.has_asked
+        if self.membership.phase is not Phase.JOINING or not wanted:
+            self.env.drop("refusal of no request")
+        elif others:
             self.stays_apart(src, head.detail)
         else:
             self.membership.left(head.reason, head.detail)
