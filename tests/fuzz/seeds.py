@@ -42,7 +42,7 @@ def seeds(target: str) -> list[bytes]:
 
 def _right(target: str) -> list[bytes]:
     frames = [frame for _, frame in real_frames(1)][:60]
-    hello = packed(Hello(VERSION, GROUP, A, "127.0.0.1:1", B))
+    hello = packed(padded(Hello(VERSION, GROUP, A, "127.0.0.1:1", B)))
     question = packed(padded(DiscoveryQuestion(VERSION, GROUP, bytes(8), Presence(A, "h:1", False, True, B))))
     match target:
         case "packet":

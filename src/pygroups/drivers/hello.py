@@ -24,7 +24,7 @@ from pygroups.wire.frame import VERSION
 LENGTH: Final = struct.Struct(">I")
 CLOSING: Final = LENGTH.pack(0)  # a closing message, in place of a frame: the sender closes this connection on purpose
 
-QUESTION_MIN: Final = 400  # bytes of a question; answers with usual names and contacts have fewer
+QUESTION_MIN: Final = 400  # bytes of a hello or a question; answers with usual names and contacts have fewer
 
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
 
@@ -37,6 +37,9 @@ class Hello(msgspec.Struct, array_like=True, tag="pygroups"):
     sender: Address
     contact: Text  # the address that the sender listens on
     expected: Address | None  # the member that the sender wants to reach; None: whichever process listens, in no group
+    padding: Annotated[bytes, Meta(max_length=QUESTION_MIN)] = (
+        b""  # so that no answer over UDP is longer than its hello
+    )
 
 
 class Welcome(msgspec.Struct, array_like=True, tag="welcome"):
@@ -78,6 +81,7 @@ OTHER_GROUP: Final = "another group"
 OTHER_MEMBER: Final = "another member"
 NOT_WANTED: Final = (OTHER_GROUP, OTHER_MEMBER)  # refusals by a process that is not the wanted member
 
+Asking = TypeVar("Asking", Hello, DiscoveryQuestion)
 HandshakeMessage = TypeVar("HandshakeMessage", Hello, Welcome, DiscoveryQuestion, DiscoveryReply)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -128,10 +132,10 @@ def _addresses(message: Hello | Welcome | DiscoveryQuestion | DiscoveryReply) ->
     return () if message.presence is None else (message.presence.process, message.presence.first)
 
 
-def padded(question: DiscoveryQuestion) -> DiscoveryQuestion:
-    """The question with as many bytes as the longest usual answer."""
-    question.padding = bytes(max(0, QUESTION_MIN - len(_encoder.encode(question))))
-    return question
+def padded(asking: Asking) -> Asking:
+    """The hello or question with as many bytes as the longest usual answer."""
+    asking.padding = bytes(max(0, QUESTION_MIN - len(_encoder.encode(asking))))
+    return asking
 
 
 def _is_hex(text: str) -> bool:

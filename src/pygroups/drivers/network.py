@@ -19,7 +19,7 @@ from pygroups.wire.frame import VERSION
 from .book import Book, Reach
 from .contacts import Contact, checked_bind
 from .handshake import Handshake
-from .hello import NO_GROUP, Hello, packed
+from .hello import NO_GROUP, Hello, packed, padded
 from .rate_limited import RateLimitedLog
 
 
@@ -80,7 +80,7 @@ class Network:
 
     def hello(self, peer: Address | None, about: bytes = b"") -> bytes:
         """A hello for `peer`, as it travels.  Each hello is sent once."""
-        return self.handshake.closed(packed(Hello(VERSION, self.group, self.me, self.contact, peer)), about)
+        return self.handshake.closed(packed(padded(Hello(VERSION, self.group, self.me, self.contact, peer))), about)
 
     def unopened(self, body: bytes | memoryview, where: str) -> bytes:
         """The refusal of a message from the host `where` that this member cannot open; b"" if it sends none."""

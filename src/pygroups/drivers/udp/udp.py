@@ -352,7 +352,11 @@ class UdpNetwork(Network):
             self.count("questions refused")
         else:
             self.learn({hello.sender: hello.contact}, Source.PEER)
-        self.datagrams.give([ANSWER + nonce + self.handshake.closed(packed(answer), nonce)], place)
+        reply = ANSWER + nonce + self.handshake.closed(packed(answer), nonce)
+        if len(reply) <= len(datagram):  # so no sender can use this member to send more bytes to a third host
+            self.datagrams.give([reply], place)
+        else:
+            self.count("answers that are longer than the question")
 
     def _unanswerable(self, hello: Hello) -> str:
         """The refusal of a sender whose contact this member cannot send to; "" if this member can send to the
