@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim.scenarios": ("core", "layers", "wire", "sim.promises", "sim.schedules", "sim.world"),
     "drivers": ("core", "layers", "wire", "journal.ending", "journal.schema", "journal.writer"),
     "pipeline": ("journal",),
+    "pipeline.remote": ("core.errors", "journal", "pipeline", "_version"),
     "pipeline.sweep": ("core", "journal", "pipeline", "sim", "_version"),
     "channel": ("core", "layers", "wire", "drivers", "journal", "_version"),
     "blocks": ("core", "channel"),

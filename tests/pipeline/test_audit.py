@@ -97,7 +97,6 @@ def test_a_clean_history_ends_with_0_and_a_table(
         ([], "give the folder of the journals"),
         (["{tmp}/nothing"], "is not a folder"),
         (["{tmp}"], "has no journal"),
-        (["{tmp}", "--remote", "sc://x"], "--remote is not built yet"),
         (
             ["{tmp}", "--master", "spark://x:7077"],
             "needs --out DIR: a folder for the tables, which all its machines mount",

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from pygroups.cli.extras import check_spark
 from pygroups.cli.refusals import FAILED, one_line, warn_of, warn_of_damage
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pygroups.pipeline.verdict import AuditResult, Verdict, Violation
 
-HIDDEN = Parameter(show=False)
-"""For options of the design that are not built: they raise NotBuilt, and are not in the help."""
 SHOWN = 5
 """Violations of one promise that the text output shows; `--json` and `--out` have more."""
 _STYLES = {"held": "green", "broken": "bold red", "not judged": "yellow"}
@@ -41,10 +39,23 @@ class Cluster:
     master
         The Spark cluster, for instance spark://host:7077. By default the cores of this machine (local[*]). A cluster
         needs --out. The folder of --out, and an audited table, must be at the same place on all machines.
+    remote
+        A server of Spark Connect, for instance sc://host:15002, in place of --master. The machines of the server read
+        and write all folders, and this one none. They need pygroups in the same version.
     """
 
     master: str | None = None
-    remote: Annotated[str | None, HIDDEN] = None
+    remote: str | None = None
+
+    def check(self, *folders: Path) -> None:
+        """Raises UsageError for two clusters, or for a folder that the machines of a server cannot find."""
+        if self.remote is None:
+            return
+        if self.master is not None:
+            raise UsageError("--remote and --master both say where Spark runs: give one of them")
+        for folder in folders:
+            if not folder.is_absolute():
+                raise UsageError(f"{folder} is a path of this machine: with --remote give absolute paths of the server")
 
 
 HERE: Final = Cluster()
@@ -106,7 +117,7 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
         with _progress() as progress:
             from pygroups.pipeline.audit import audit as judge_journals
 
-            result = judge_journals(journals, master=cluster.master, out=out, progress=progress)
+            result = judge_journals(journals, master=cluster.master, remote=cluster.remote, out=out, progress=progress)
             if report is not None:
                 with Timings(progress, result.work.steps)("writing the report"):
                     _write_report(report, result)
@@ -122,9 +133,8 @@ def _judged(journals: tuple[Path, ...], out: Path | None, report: Path | None, c
 def _check_call(journals: tuple[Path, ...], out: Path | None, cluster: Cluster) -> None:
     if not journals:
         raise UsageError("give the folder of the journals, for instance: pygroups audit journal/")
-    if cluster.remote is not None:
-        raise NotBuilt("--remote is not built yet: audit beside the files, on this machine or with --master and --out")
-    if out is not None and out.exists() and not out.is_dir():
+    cluster.check(*journals, *([out] if out else []))
+    if cluster.remote is None and out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out names a folder for the tables")
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from pygroups.cli.extras import check_arrow
+from pygroups.cli.audit import Cluster
+from pygroups.cli.extras import check_arrow, check_spark
 from pygroups.cli.progress import say
 from pygroups.cli.refusals import one_line, warn_of, warn_of_damage
 from pygroups.core.errors import UsageError
@@ -25,6 +26,7 @@ def ingest(
     *journals: Path,
     out: Path | None = None,
     jobs: int | None = None,
+    remote: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
     """Append the records of journals to a table of Parquet files, for `pygroups audit`, Spark, or any Parquet reader.
@@ -37,18 +39,26 @@ def ingest(
         The table: a folder, made if it is missing.
     jobs
         The number of processes that read. By default one for each core. A small ingest needs one process.
+    remote
+        A server of Spark Connect that reads the journals and writes the table, for instance sc://host:15002. All
+        folders are folders of its machines, which need pygroups in the same version.
     as_json
         Print one JSON object on standard output.
     """
     table = _checked(journals, out, jobs)
-    check_arrow()
+    Cluster(remote=remote).check(*journals, table)
+    check_arrow() if remote is None else check_spark(what="ingest with --remote")
     from pygroups.journal.reader import NotAJournal
     from pygroups.pipeline.ingest import NotATable, NotTheSame
     from pygroups.pipeline.ingest import ingest as append
+    from pygroups.pipeline.session import NoSpark
 
     try:
-        result = append(journals, table, jobs=jobs, progress=_tell)
-    except (NotAJournal, NotATable, NotTheSame) as error:
+        if remote is None:
+            result = append(journals, table, jobs=jobs, progress=_tell)
+        else:
+            result = _ingested_there(journals, table, jobs, remote)
+    except (NotAJournal, NotATable, NotTheSame, NoSpark) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
         raise UsageError(
@@ -60,6 +70,17 @@ def ingest(
     warn_of_damage(result.damaged, SHOWN)
     print(json.dumps(as_object(result)) if as_json else in_words(result, table))
     return 0
+
+
+def _ingested_there(journals: tuple[Path, ...], table: Path, jobs: int | None, remote: str) -> IngestResult:
+    from pygroups.pipeline.remote import ingested_there
+    from pygroups.pipeline.session import make_session
+
+    session = make_session(remote=remote)
+    try:
+        return ingested_there(session, [str(path) for path in journals], str(table), jobs)
+    finally:
+        session.stop()
 
 
 def _checked(journals: tuple[Path, ...], out: Path | None, jobs: int | None) -> Path:

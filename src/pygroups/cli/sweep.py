@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
+from pygroups.cli.audit import HERE, Cluster
 from pygroups.cli.extras import check_spark
 from pygroups.cli.progress import say
 from pygroups.cli.refusals import FAILED, one_line
@@ -28,7 +29,7 @@ def sweep(
     seeds: str | None = None,
     kind: Kind = ANY_KIND,
     out: Path | None = None,
-    master: str | None = None,
+    cluster: Cluster = HERE,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
     """Run the simulator over many machines, with Spark.
@@ -39,8 +40,6 @@ def sweep(
         The seeds to play: A:B for A up to but not including B.
     out
         The folder for the table of the seeds, made if it is missing. A cluster needs a folder that all machines share.
-    master
-        The Spark cluster, for instance spark://host:7077. By default the cores of this machine (local[*]).
     as_json
         Print one JSON object on standard output.
     """
@@ -48,21 +47,22 @@ def sweep(
         raise UsageError("give the seeds, for instance: pygroups sweep --seeds 0:1000 --profile total --out sweep/")
     if out is None:
         raise UsageError("give the folder of the table, for instance: pygroups sweep --seeds 0:1000 --out sweep/")
-    if out.exists() and not out.is_dir():
+    cluster.check(out)
+    if cluster.remote is None and out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out names a folder for the table")
     wish, wanted = wish_of(kind.profile, kind.members, kind.minutes, kind.faults), seeds_of(seeds)
     check_spark(what="the sweep")
-    result = _swept(wanted, wish, out.absolute(), master)
+    result = _swept(wanted, wish, out.absolute(), cluster)
     return _report(result, wish, out, as_json=as_json)
 
 
-def _swept(seeds: range, wish: Wish, out: Path, master: str | None) -> SweepResult:
+def _swept(seeds: range, wish: Wish, out: Path, cluster: Cluster) -> SweepResult:
     from pygroups.pipeline.session import NoSpark, make_session
     from pygroups.pipeline.sweep import sweep as spread
 
     say("starting Spark")
     try:
-        session = make_session(master=master, small=True)
+        session = make_session(master=cluster.master, remote=cluster.remote, small=True)
         try:
             return spread(session, seeds, wish, out, _tell)
         finally:

@@ -18,12 +18,14 @@ from pyspark.sql import SparkSession
 
 from pygroups.journal.reader import NotAJournal, find_segments
 from pygroups.pipeline.findings import PromiseRule
-from pygroups.pipeline.ingest import IngestResult, NotATable, Table, ingest
+from pygroups.pipeline.ingest import IngestResult, Table, ingest
 from pygroups.pipeline.ingest.layout import is_table
+from pygroups.pipeline.ingest.table import journals_only
 from pygroups.pipeline.prepare import prepare
 from pygroups.pipeline.promises import RULES, unjudged
-from pygroups.pipeline.recorded import damage_told, open_table
-from pygroups.pipeline.session import SMALL_BYTES, NoSpark, is_local, make_session
+from pygroups.pipeline.recorded import damage_told, facts_of, opened
+from pygroups.pipeline.remote import history_there
+from pygroups.pipeline.session import SMALL_BYTES, NoSpark, is_local, make_session, set_up
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Recorded, Tables
 from pygroups.pipeline.timings import Timings
@@ -38,33 +40,46 @@ def audit(
     paths: Iterable[str | Path],
     *,
     master: str | None = None,
+    remote: str | None = None,
     out: Path | None = None,
     progress: Progress = lambda step: None,
 ) -> AuditResult:
     """Judge every promise over the journals in `paths` (folders of journals, of groups, or of incarnations), or over a
     table.
 
-    `master` chooses the Spark cluster, default `local[*]`.  `out` keeps the table of the history and the tables derived
-    from it (`silver`, `gold`) as Parquet; without `out` they go to a temporary folder that ends with the process.  A
-    table that is in the folder already grows by the new records, and the audit judges the whole table.  A cluster needs
-    `out`, a folder that all its machines mount at the same place; the same holds for a table that is audited.
+    `master` chooses the Spark cluster, default `local[*]`, and `remote` a server of Spark Connect.  `out` keeps the
+    table of the history and the tables derived from it (`silver`, `gold`) as Parquet; without `out` they go to a
+    temporary folder that ends with the process.  A table that is in the folder already grows by the new records, and
+    the audit judges the whole table.  A cluster needs `out`, a folder that all its machines mount at the same place;
+    the same holds for a table that is audited.
+    With `remote` the machines of the server read and write all paths, and this process none.
     `progress` is called with the name of each step.
 
     Raises NotAJournal for paths without a journal or without any record, NotATable for a table of another format or one
     that is damaged, NamesCollide for two names under one key, NoSpark if Spark or Java is missing or `out` for a
     cluster, OSError for a file that cannot be read or written.
     """
-    if out is None and not is_local(master):
-        raise NoSpark(f"Spark on {master} needs --out DIR: a folder for the tables, which all its machines mount")
+    if out is None and not (remote is None and is_local(master)):
+        raise NoSpark(
+            f"Spark on {remote or master} needs --out DIR: a folder for the tables, which all its machines mount"
+        )
     timings = Timings(progress)
-    kept = out.resolve() if out is not None else _temporary()
+    kept = _temporary() if out is None else out.resolve() if remote is None else out
     with timings("starting Spark and reading the journals"):
-        session, table, small, done = _opened([Path(path).absolute() for path in paths], master, kept)
+        if remote is None:
+            session, table, small, done = _opened([Path(path).absolute() for path in paths], master, kept)
+        else:
+            session = make_session(remote=remote)
+            facts, done = history_there(session, [str(path) for path in paths], str(kept))
+            small = sum(facts.manifest["bytes"].to_pylist()) <= SMALL_BYTES
+            set_up(session, small=small)
     with timings("opening the table"):
-        recorded, manifest = open_table(session, table, small=small), table.manifest()
+        if remote is None:
+            facts = facts_of(table)
+        recorded = opened(session, facts, small=small)
     store = Store(session, kept, lasting=out is not None, small=small)
-    with damage_told(table):
-        return _judged(session, recorded, manifest, store, timings, done)
+    with damage_told(facts):
+        return _judged(session, recorded, facts.manifest, store, timings, done)
 
 
 def _judged(
@@ -107,7 +122,7 @@ def _opened(folders: Sequence[Path], master: str | None, kept: Path) -> tuple[Sp
         table = Table(folders[0])
         small = sum(table.manifest()["bytes"].to_pylist()) <= SMALL_BYTES
         return make_session(master=master, small=small), table, small, IngestResult()
-    small = _size(_journals_only(folders), kept) <= SMALL_BYTES
+    small = _size(journals_only(folders), kept) <= SMALL_BYTES
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(make_session, master=master, small=small)
         done = ingest(folders, kept, jobs=1 if small else None)
@@ -120,14 +135,6 @@ def _size(journals: Sequence[str], kept: Path) -> int:
     segments = {segment.path: segment.size for segment in find_segments(journals)}
     held = Table(kept).manifest().select(["file", "bytes"]).to_pylist() if is_table(kept) else []
     return sum([*segments.values(), *(row["bytes"] for row in held if row["file"] not in segments)])
-
-
-def _journals_only(folders: Sequence[Path]) -> list[str]:
-    """Raises NotATable if a table is among several folders."""
-    for folder in folders:
-        if is_table(folder):
-            raise NotATable(f"{folder} is a table of journals: audit it alone")
-    return [str(folder) for folder in folders]
 
 
 def _temporary() -> Path:

@@ -50,12 +50,57 @@ class NamesCollide(ValueError):
     """Two names have the same 64-bit key; the text is one sentence that names both."""
 
 
-def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
-    """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged.
+@dataclass(frozen=True)
+class Facts:
+    """A table as far as it is known before any query: its files, its manifest, its names and its incarnations.
+
+    `path` and the files are paths of the machine that has the table.
+    """
+
+    path: str
+    manifest: pa.Table
+    names: pa.Table  # each key once
+    lives: pa.Table
+    kinds: frozenset[str]
+    runs: list[str]
+    events: list[str]
+    votes: list[str]
+
+    @property
+    def files(self) -> list[str]:
+        """All files that queries read."""
+        return [*self.runs, *self.events, *self.votes]
+
+
+def facts_of(table: Table) -> Facts:
+    """Read the manifest, the names and the views of a table.
 
     Raises NamesCollide, and NotATable for a table that has lost files or in which one is damaged.
     """
     table.check()
+    rows = table.manifest().to_pylist()
+    lives = lives_of(rows, _told(table))
+    kinds = {kind for row in rows for kind in row["kinds"] or ()}
+    kinds |= {LATER_STATE} if any(life["later_state"] for life in lives) else set()
+    return Facts(
+        path=str(table.path),
+        manifest=table.manifest(),
+        names=distinct_names(table),
+        lives=pa.Table.from_pylist(lives, _LIVES),
+        kinds=frozenset(kinds),
+        runs=table.runs_files,
+        events=table.events_files,
+        votes=table.votes_files,
+    )
+
+
+def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
+    """The history in a table on this machine; `opened` and `facts_of` in one call."""
+    return opened(session, facts_of(table), small=small)
+
+
+def opened(session: SparkSession, facts: Facts, *, small: bool) -> Recorded:
+    """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged."""
 
     def gathered(frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if small else frame
@@ -64,24 +109,21 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
         return gathered(session.createDataFrame(rows))
 
     def parquet(folder: str, files: list[str], schema: StructType) -> DataFrame:
-        return gathered(rows_in(session, table, folder, files, schema))
+        return gathered(rows_in(session, facts.path, folder, files, schema))
 
-    rows, names = table.manifest().to_pylist(), distinct_names(table)
-    lives = lives_of(rows, _told(table))
-    kinds = {kind for row in rows for kind in row["kinds"] or ()}
-    kinds |= {LATER_STATE} if any(life["later_state"] for life in lives) else set()
-    ids = names.filter(pc.equal(names["kind"], "history"))
+    ids = facts.names.filter(pc.equal(facts.names["kind"], "history"))
+    lives = facts.lives.select(["profile", "services", "whole", "open"]).to_pylist()
     return Recorded(
         history=History(
-            runs=parquet("runs", table.runs_files, RUNS),
-            events=parquet("events", table.events_files, EVENTS),
-            votes=parquet("votes", table.votes_files, VOTES),
-            names=local(names),
-            writers=local(writers_of(table.manifest())),
+            runs=parquet("runs", facts.runs, RUNS),
+            events=parquet("events", facts.events, EVENTS),
+            votes=parquet("votes", facts.votes, VOTES),
+            names=local(facts.names),
+            writers=local(writers_of(facts.manifest)),
         ),
-        lives=local(pa.Table.from_pylist(lives, _LIVES)),
+        lives=local(facts.lives),
         histories=dict(zip(ids["key"].to_pylist(), ids["name"].to_pylist(), strict=True)),
-        kinds=frozenset(kinds),
+        kinds=facts.kinds,
         stacks={life["profile"]: frozenset(life["services"]) for life in lives},
         whole=all(life["whole"] for life in lives),
         open=any(life["open"] for life in lives),
@@ -89,11 +131,11 @@ def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
     )
 
 
-def rows_in(session: SparkSession, table: Table, folder: str, files: Sequence[str], schema: StructType) -> DataFrame:
-    """The rows of some files of a table, with the columns that stand in the names of their folders."""
+def rows_in(session: SparkSession, table: str, folder: str, files: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of some files of the table at a path, with the columns that stand in the names of their folders."""
     if not files:
         return session.createDataFrame([], schema)
-    reader = literally(session).schema(schema).option("basePath", str(table.path / folder))
+    reader = literally(session).schema(schema).option("basePath", f"{table}/{folder}")
     return reader.parquet(*files)
 
 
@@ -220,7 +262,7 @@ def distinct_names(table: Table) -> pa.Table:
 
 
 @contextmanager
-def damage_told(table: Table) -> Iterator[None]:
+def damage_told(facts: Facts) -> Iterator[None]:
     """Raises NotATable where Spark fails because it cannot read a file of the table."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -231,6 +273,5 @@ def damage_told(table: Table) -> Iterator[None]:
         text = str(error)
         if "FAILED_READ_FILE" not in text:
             raise
-        files = [*table.runs_files, *table.events_files, *table.votes_files]
-        named = [file for file in files if file in text or file in unquote(text)]
-        raise damaged(named[0] if named else f"a file of {table.path}") from error
+        named = [file for file in facts.files if file in text or file in unquote(text)]
+        raise damaged(named[0] if named else f"a file of {facts.path}") from error

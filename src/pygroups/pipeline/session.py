@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from pygroups.pipeline.archive import archive_options
 _LOG: Final = logging.getLogger("pygroups.pipeline")
 JAVA_NEEDED: Final = 17
 EXECUTOR_SECONDS: Final = 120  # until a cluster has run a first task
+CONNECT_SECONDS: Final = 20  # until a server of Spark Connect is reached; Spark itself tries for many minutes
 _QUIET_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -34,6 +36,7 @@ _SETTINGS: Final = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
+_OF_QUERIES: Final = ("spark.sql.", "spark.hadoop.")  # settings that a session can make in a server that runs already
 _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.host": "127.0.0.1",
@@ -66,12 +69,12 @@ class NoSpark(RuntimeError):
     """Spark cannot run here or in this way; the text is one sentence that names the missing program or option."""
 
 
-def make_session(*, master: str | None = None, small: bool = False) -> "SparkSession":
-    """A session on `master` (default `local[*]`).
+def make_session(*, master: str | None = None, remote: str | None = None, small: bool = False) -> "SparkSession":
+    """A session on `master` (default `local[*]`), or of the server of Spark Connect at `remote` (`sc://host:port`).
 
     With `small` it is tuned for start-up instead of throughput. Raises NoSpark if PySpark or Java is missing, if Spark
-    does not start there, or if a cluster runs no task within EXECUTOR_SECONDS. Log4j is set to be quiet; Python workers
-    use this interpreter.
+    does not start there, if a cluster runs no task within EXECUTOR_SECONDS, or if no server answers. Log4j is set to be
+    quiet; Python workers use this interpreter. A server of Spark Connect has its own Java, log and interpreter.
     """
     try:
         import pyspark
@@ -80,6 +83,8 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"the audit needs Spark ({error}): pip install 'pygroups[spark]'") from error
+    if remote is not None:
+        return _connected(remote, small=small)
     local = is_local(master)
     _quiet_py4j()
     _prepare_environment(local=local)
@@ -103,6 +108,44 @@ def make_session(*, master: str | None = None, small: bool = False) -> "SparkSes
     if not local:
         _wait_for_executor(session)
     return session
+
+
+def _connected(remote: str, *, small: bool) -> "SparkSession":
+    """A session of the server of Spark Connect at `remote`.  From here on PySpark in this process uses Connect."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+    except ImportError as error:
+        raise NoSpark(f"--remote needs Spark Connect ({error}): pip install 'pygroups[connect]'") from error
+    logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)
+    try:
+        place = DefaultChannelBuilder(remote)
+        socket.create_connection((place.host, int(place.endpoint.rpartition(":")[2])), CONNECT_SECONDS).close()
+        session = SparkSession.builder.remote(remote).getOrCreate()
+        set_up(session, small=small)
+    except (PySparkException, OSError) as error:
+        raise NoSpark(f"no server of Spark Connect answers at {remote}: {_first_line(str(error))}") from error
+    return session
+
+
+def set_up(session: "SparkSession", *, small: bool) -> None:
+    """Make the settings of queries in a session that somebody else's server has, for a small history or a large one."""
+    for name, value in (_SETTINGS | (_SMALL_SETTINGS if small else {})).items():
+        if name.startswith(_OF_QUERIES):
+            session.conf.set(name.removeprefix("spark.hadoop."), value)
+
+
+def is_remote(session: "SparkSession") -> bool:
+    """Whether the session is one of Spark Connect."""
+    return ".connect." in type(session).__module__
+
+
+def describe(session: "SparkSession", text: str) -> None:
+    """Name the jobs that follow in Spark's UI.  A server of Spark Connect names them itself, by their query."""
+    if not is_remote(session):
+        session.sparkContext.setJobDescription(text)
 
 
 def _quiet_end(session: "SparkSession") -> None:

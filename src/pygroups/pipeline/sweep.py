@@ -7,7 +7,7 @@ was in; a later sweep of the same kind plays only the seeds that have no row.
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from pygroups._version import __version__
 from pygroups.core.errors import UsageError
+from pygroups.pipeline.remote import Answer, answer_of
+from pygroups.pipeline.session import describe
 from pygroups.sim.batches.runner import Totals, play_seed
 from pygroups.sim.batches.summary import command
 from pygroups.sim.schedules.draw import Wish
@@ -73,26 +75,27 @@ def sweep(
     Raises UsageError if `out` has the seeds of another kind of schedules, or of another version of pygroups.
     """
     began, played = time.monotonic(), 0
-    _claim(out, wish)
     table = out / "seeds"
-    context = session.sparkContext
-    wave = TASK_SEEDS * TASKS_PER_CORE * context.defaultParallelism
+    begun = bool(answer_of(session, _claim, out, wish))
+    wave = TASK_SEEDS * TASKS_PER_CORE * _cores(session)
     for start in range(seeds.start, seeds.stop, wave):
         stop = min(start + wave, seeds.stop)
         tell(start - seeds.start, len(seeds))
-        context.setJobDescription(f"pygroups sweep: seeds {start:,} to {stop - 1:,} of profile {wish.profile}")
-        missing = sorted(set(range(start, stop)) - _known(session, table, start, stop))
+        describe(session, f"pygroups sweep: seeds {start:,} to {stop - 1:,} of profile {wish.profile}")
+        known = _known(session, table, start, stop) if begun or played else set()
+        missing = sorted(set(range(start, stop)) - known)
         if missing:
             _play(session, missing, wish).write.mode("append").parquet(str(table))
             played += len(missing)
     tell(len(seeds), len(seeds))
-    context.setJobDescription("pygroups sweep: sums")
+    describe(session, "pygroups sweep: sums")
     rows = _rows(session, table).where(f"seed >= {seeds.start} and seed < {seeds.stop}").dropDuplicates(["seed"])
     return _summed(rows.cache(), played, time.monotonic() - began)
 
 
-def _claim(out: Path, wish: Wish) -> None:
-    """Note the kind of schedules in `out`, or compare it with the one that is there."""
+def _claim(out: Path, wish: Wish) -> Answer:
+    """Note the kind of schedules in `out`, or compare it with the one that is there.  The answer has the table, if it
+    is there."""
     kind = {"version": __version__, **{name: value for name, value in wish._asdict().items() if value is not None}}
     kind = json.loads(json.dumps(kind))
     note = out / "sweep.json"
@@ -103,11 +106,19 @@ def _claim(out: Path, wish: Wish) -> None:
             raise UsageError(
                 f"{out} has the seeds of another sweep ({differing} differs): give another folder for --out"
             )
-        return
+        return {"seeds": b""} if (out / "seeds").exists() else {}
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} has other files: give a new or empty folder for --out")
     out.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps(kind, indent=1) + "\n")
+    return {}
+
+
+def _cores(session: "SparkSession") -> int:
+    """How many tasks Spark runs at a time, as far as it says."""
+    from pyspark.sql import functions as sf
+
+    return session.range(1 << 10).select(sf.spark_partition_id()).distinct().count()
 
 
 def _rows(session: "SparkSession", table: Path) -> "DataFrame":
@@ -116,23 +127,20 @@ def _rows(session: "SparkSession", table: Path) -> "DataFrame":
 
 def _known(session: "SparkSession", table: Path, start: int, stop: int) -> set[int]:
     """The seeds from `start` to `stop` that have a row."""
-    if not table.exists():
-        return set()
     known = _rows(session, table).where(f"seed >= {start} and seed < {stop}").select("seed").distinct().collect()
     return {row.seed for row in known}
 
 
 def _play(session: "SparkSession", seeds: list[int], wish: Wish) -> "DataFrame":
     tasks = [seeds[at : at + TASK_SEEDS] for at in range(0, len(seeds), TASK_SEEDS)]
-    spread = session.sparkContext.parallelize(tasks, len(tasks)).map(lambda task: (task,))
-    frame = session.createDataFrame(spread, "seeds array<long>")
-    return frame.mapInArrow(partial(played, wish=wish), SCHEMA)
+    numbers = session.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(partial(played, tasks=tasks, wish=wish), SCHEMA)
 
 
-def played(batches: Iterator[pa.RecordBatch], wish: Wish) -> Iterator[pa.RecordBatch]:
-    """The rows of the seeds in `batches`, one batch for each task's seeds.  Runs in Spark's workers."""
+def played(batches: Iterator[pa.RecordBatch], tasks: Sequence[Sequence[int]], wish: Wish) -> Iterator[pa.RecordBatch]:
+    """The rows of the seeds of the tasks whose numbers are in `batches`.  Runs in Spark's workers."""
     for batch in batches:
-        rows = [_row(seed, wish) for seeds in batch.column("seeds").to_pylist() for seed in seeds]
+        rows = [_row(seed, wish) for task in batch.column("id").to_pylist() for seed in tasks[task]]
         yield pa.RecordBatch.from_pylist(rows, schema=_ROWS)
 
 

@@ -110,6 +110,14 @@ class Table:
         return sorted(str(file) for file in found if file.name.partition("-")[0] in commits)
 
 
+def journals_only(folders: Sequence[Path]) -> list[str]:
+    """The folders as they are. Raises NotATable if a table is among them."""
+    for folder in folders:
+        if is_table(folder):
+            raise NotATable(f"{folder} is a table of journals: audit it alone")
+    return [str(folder) for folder in folders]
+
+
 def _not_whole(table: Path, missing: Sequence[str]) -> str:
     more = f", and {len(missing) - 1} more are missing" if len(missing) > 1 else ""
     return f"{table} is incomplete: {missing[0]} is missing{more}; ingest the journals into a new table"

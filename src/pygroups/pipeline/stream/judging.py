@@ -72,7 +72,7 @@ def judge(session: SparkSession, batch: Batch, store: Callable[[str], Store]) ->
 
 
 def _early(session: SparkSession, recorded: Recorded, batch: Batch, store: Store, found: Found) -> None:
-    new = recorded.gathered(rows_in(session, batch.table, "runs", batch.files, RUNS).where("kind <= 1"))
+    new = recorded.gathered(rows_in(session, str(batch.table.path), "runs", batch.files, RUNS).where("kind <= 1"))
     rules = _rules(recorded, AS_THEY_COME)
     fresh = replace(recorded, history=replace(recorded.history, runs=new))
     tables = prepare(fresh, rules, store)
