@@ -109,7 +109,7 @@ class Reader:
 
 
 def test_a_message_comes_once_and_when_it_is_stable(tmp_path: Path) -> None:
-    members = [Member(tmp_path, address) for address in ("A@1", "B@1", "C@1")]
+    members = [Member(tmp_path, address) for address in ("A@1", "B@1")]  # the archive of C is elsewhere
     reader = Reader(tmp_path)
     for member in members:
         member.install(ONE, "A@1 B@1 C@1")
@@ -120,7 +120,7 @@ def test_a_message_comes_once_and_when_it_is_stable(tmp_path: Path) -> None:
     assert reader.go_on() == ["B1", "B2"]
     before = reader.at
     assert reader.go_on() == [] and reader.at == before
-    members[2].purge(2)
+    members[0].purge(2)
     assert reader.go_on() == ["A1"]
 
 
@@ -145,6 +145,27 @@ def test_the_archive_of_a_dead_member_is_replaced_by_another_one(tmp_path: Path)
     assert reader.go_on() == ["C1", "A1"]
     whole = Reader(tmp_path)
     assert whole.go_on() == reader.got, "in one batch the same"
+
+
+def test_what_the_archives_of_all_members_agree_on_comes_without_a_vote(tmp_path: Path) -> None:
+    """All members crash at once: nobody votes any more, and no view follows."""
+    members = a, b, c = [Member(tmp_path, address) for address in ("A@1", "B@1", "C@1")]
+    reader = Reader(tmp_path)
+    for member in members:
+        member.install(ONE, "A@1 B@1 C@1")
+        member.deliver("B@1", 1, seq=0)
+    a.purge(1)
+    for member in (a, b):
+        member.deliver("B@1", 2, 2, seq=1)
+    assert reader.go_on() == ["B1"], "nothing tells that C has the next two"
+    c.deliver("B@1", 2, 2, seq=1)
+    assert reader.go_on() == ["B2", "B3"]
+    a.deliver("A@1", 1, seq=2)  # A alone had it when it crashed
+    for member in (b, c):
+        member.deliver("C@1", 1, seq=2)
+    for member in members:
+        member.deliver("B@1", 4, seq=3)
+    assert reader.go_on() == [], "at one position the members delivered different messages"
 
 
 def test_messages_that_no_archive_has_are_an_error_or_left_out(tmp_path: Path) -> None:

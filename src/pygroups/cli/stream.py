@@ -51,7 +51,9 @@ def stream(
     if out is None:
         raise UsageError("give the folder of the tables, for instance: pygroups stream journal/ --out found/")
     if cluster.remote is not None:
-        raise NotBuilt("--remote is not built for a stream: run it beside the journals, on this machine or with --master")
+        raise NotBuilt(
+            "--remote is not built for a stream: run it beside the journals, on this machine or with --master"
+        )
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out names a folder for the tables")
     check_spark(what="the stream")

@@ -16,11 +16,21 @@ COLUMNS: Final = frozenset(
     {
         *("kind", "index", "time_us", "view_number", "view_creator", "previous_number", "previous_creator", "members"),
         *("transitional", "primary", "position", "count", "stream", "seq", "digest"),
+        *("origin", "origin_incarnation", "first"),
     }
 )
 """The kinds of record, and their columns, that `Archive.take` wants."""
 
 View = tuple[int, str]
+
+
+class Run(NamedTuple):
+    """A run that a member delivered, up to position `high` of its view; `of` names it at all members."""
+
+    high: int
+    of: tuple[str, str, int]
+    stream: str
+    seq: int | None
 
 
 class Span(NamedTuple):
@@ -48,7 +58,7 @@ class Stay:
     end: int = 0
     stable: int = 0
     spans: list[Span] = field(default_factory=list)
-    _waiting: deque[tuple[str, int, int]] = field(default_factory=deque)  # stream, seq and end of unstable runs
+    _waiting: deque[Run] = field(default_factory=deque)  # delivered, and not known to be stable
     _purged: dict[str, int] = field(default_factory=dict)
     _lost: bool = False  # a record is missing: which stream its run came on is not known
 
@@ -61,7 +71,8 @@ class Stay:
         else:
             self.spans.append(Span(low, high, place))
         self.end = max(self.end, high)
-        self._waiting.append((row["stream"], row["seq"], high))
+        of = (row["origin"], row["origin_incarnation"], row["first"])
+        self._waiting.append(Run(high, of, row["stream"], row["seq"]))
         self._settle()
 
     def purge(self, digest: Mapping[str, int]) -> None:
@@ -71,11 +82,15 @@ class Stay:
 
     def _settle(self) -> None:
         while self._waiting and not self._lost:
-            stream, seq, high = self._waiting[0]
-            if len(self.members) > 1 and (seq is None or seq >= self._purged.get(stream, 0)):
+            run = self._waiting[0]
+            if len(self.members) > 1 and (run.seq is None or run.seq >= self._purged.get(run.stream, 0)):
                 return
-            self.stable = high
+            self.stable = run.high
             self._waiting.popleft()
+
+    def behind(self, position: int) -> list[tuple[int, tuple[str, str, int]]]:
+        """The runs behind a position that is stable at some member, each with its end; none behind a hole."""
+        return [] if self._lost else [(run.high, run.of) for run in self._waiting if run.high > position]
 
 
 @dataclass

@@ -65,7 +65,7 @@ def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool
             high = max(stay.end for stay in stays if stay.next == following)
         else:
             following = _elsewhere(archives, view)
-            high = max((stay.stable for stay in stays), default=0)
+            high = _delivered_by_all(archives, view)
             if following is not None and not skips and _is_missing(archives, view):
                 if high > position:
                     yield Piece(view, position, high, None)
@@ -80,6 +80,21 @@ def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool
 
 def _stays_in(archives: Iterable[Archive], view: View) -> list[Stay]:
     return [archive.stays[view] for archive in archives if view in archive.stays]
+
+
+def _delivered_by_all(archives: Iterable[Archive], view: View) -> int:
+    """Below this position all members of the view delivered the same: votes say so, or the archives of all of them.
+
+    The same position is not enough: a member that crashed may have delivered there what no other member had.
+    """
+    stays = {archive.address: archive.stays[view] for archive in archives if view in archive.stays}
+    high = max((stay.stable for stay in stays.values()), default=0)
+    if all(stays.keys() >= set(stay.members) for stay in stays.values()):
+        for runs in zip(*(stay.behind(high) for stay in stays.values()), strict=False):
+            if len(set(runs)) > 1:
+                break
+            high, _ = runs[0]
+    return high
 
 
 def _following(archives: Sequence[Archive], view: View) -> View | None:
