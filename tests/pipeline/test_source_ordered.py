@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,13 @@ ONE, TWO, THREE = (1, "A@1"), (2, "B@1"), (3, "B@1")
 class Member:
     """A member whose journal a test writes record by record."""
 
-    def __init__(self, root: Path, address: str, *, profile: str = "total", payloads: bool = True) -> None:
+    def __init__(
+        self, root: Path, address: str, *, profile: str = "total", payloads: bool = True, **limits: int
+    ) -> None:
         name, _, incarnation = address.partition("@")
         services = services_of_v1(profile)
-        self.journal = JournalWriter(root, "g", name, incarnation, profile, host="h", boot_id="b", services=services)
+        told = {"host": "h", "boot_id": "b", "services": services}
+        self.journal = JournalWriter(root, "g", name, incarnation, profile, **told, **limits)
         self.address, self.payloads = address, payloads
         self.view: View | None = None
         self.position = 0
@@ -225,6 +229,62 @@ def test_a_view_that_a_crashed_member_alone_installed_is_lost(tmp_path: Path) ->
     assert reader.go_on() == ["C1"]
 
 
+def segments_of(member: Member) -> list[Path]:
+    return sorted(member.journal.folder.glob("*.journal"))
+
+
+def test_segments_that_journal_keep_removes_are_needed_by_a_slow_query_alone(tmp_path: Path) -> None:
+    a, b = (Member(tmp_path, address, segment_bytes=600, keep=2) for address in ("A@1", "B@1"))
+    quick, slow, slower = (Reader(tmp_path, failOnDataLoss=loss) for loss in ("true", "true", "false"))
+    for member in (a, b):
+        member.install(ONE, "A@1 B@1")
+        member.deliver("B@1", 1, seq=0)
+    assert quick.go_on() == slow.go_on() == slower.go_on() == ["B1"]
+    for number in range(2, 41):
+        for member in (a, b):
+            member.deliver("B@1", number, seq=number - 1)
+        quick.go_on()
+        if number == 3:
+            slow.stream.latestOffset(slow.at, ALL)  # and it does not read in time what is there
+    assert len(segments_of(a)) == 2 and int(segments_of(a)[0].stem) > 2
+    assert quick.got == [f"B{number}" for number in range(1, 41)]
+    with pytest.raises(WrongRequest, match="no archive has the message at position 1 of view 1 of A@1 any more; add"):
+        slow.go_on()
+    left = slower.go_on()
+    assert 2 < len(left) < 39 and left == quick.got[-len(left) :]
+
+
+def test_a_restart_reads_the_segments_from_its_view_on(tmp_path: Path) -> None:
+    """And it gives what it gave before, with members that ended long ago and members that come later."""
+    members = [Member(tmp_path, address, segment_bytes=600) for address in ("A@1", "B@1")]
+    old = Member(tmp_path, "C@1")
+    old.install((0, "C@1"), "C@1")
+    reader = Reader(tmp_path)
+    for view in range(1, 13):
+        for member in members:
+            member.install((view, "A@1"), "A@1 B@1", "A@1 B@1")
+            for number in range(3):
+                member.deliver("B@1", view * 3 + number, seq=number)
+        reader.go_on()
+    for path in segments_of(old):
+        os.utime(path, (0, 0))
+    reader.at["groups"]["g"]["began_us"] += index.STALE_US + 1_000_000  # the clock of this test begins at 0
+    restarted = Reader(tmp_path)
+    restarted.at = json.loads(json.dumps(reader.at))
+    assert restarted.go_on() == []
+    indexes = [one.stream._index for one in (reader, restarted)]
+    read = [len(one._places) for one in indexes if one is not None]
+    assert read[1] <= 4 < 10 < read[0] and not any("C@1" in path for path in indexes[1]._places)  # type: ignore[union-attr]
+    members.append(Member(tmp_path, "D@1"))
+    for member, came in zip(members, ("A@1 B@1", "A@1 B@1", "D@1"), strict=True):
+        member.install(THREE, "A@1 B@1 D@1", came)
+        member.deliver("D@1", 1, seq=0)
+    assert restarted.go_on() == reader.go_on() == ["D1"]
+    from_before = Reader(tmp_path)
+    from_before.stream = restarted.stream  # Spark repeats an older batch
+    assert from_before.go_on() == [*reader.got]
+
+
 def test_a_limit_of_bytes_divides_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_STEP_BYTES", 300)
     a = Member(tmp_path, "A@1")
@@ -232,7 +292,7 @@ def test_a_limit_of_bytes_divides_the_messages(tmp_path: Path, monkeypatch: pyte
     for number in range(1, 41):
         a.deliver("A@1", number, seq=number - 1)
     reader, batches = Reader(tmp_path), list[list[str]]()
-    while new := reader.go_on(ReadMaxBytes(600)):
+    while new := reader.go_on(ReadMaxBytes(400)):
         batches.append(new)
     assert reader.got == [f"A{number}" for number in range(1, 41)]
     assert len(batches) > 3
@@ -271,8 +331,8 @@ def test_drawn_schedules_give_each_message_once(
     """Crashes, splits, merges and groups that begin anew; where a majority decides, nothing is left out either."""
     grown = OrderedStream._grown
 
-    def with_payloads(stream: OrderedStream) -> dict[str, list[Archive]]:
-        groups = grown(stream)
+    def with_payloads(stream: OrderedStream, start: Offset) -> dict[str, list[Archive]]:
+        groups = grown(stream, start)
         for archive in (archive for archives in groups.values() for archive in archives):
             archive.payloads = True  # the simulator keeps none, and no row needs one here
         return groups

@@ -2,7 +2,8 @@
 
 An offset has a place in each group: `{"groups": {NAME: {"view": [NUMBER, CREATOR], "position": N, "path": [...]}}}`.
 All messages before the place were given.  `path` has the views that ended since the offset before, each as
-`[number, creator, end, next number, next creator]`, so that a batch that Spark repeats goes the same way.
+`[number, creator, end, next number, next creator]`, so that a batch that Spark repeats goes the same way.  The rest
+says from where on a restarted query has to read the archives (`ordered/index.py`); older offsets lack it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 from pyspark.sql.types import StructType
 
-from pygroups.pipeline.ordered.archive import Archive
+from pygroups.pipeline.ordered.archive import Archive, View
 from pygroups.pipeline.ordered.index import Index
 from pygroups.pipeline.ordered.line import Hole, Piece, Source, ahead, first_view, sources
 from pygroups.pipeline.schemas import ORDERED
@@ -58,7 +59,7 @@ class OrderedStream(DataSourceStreamReader):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        groups = self._grown()
+        groups = self._grown(start)
         places = dict(start["groups"])
         for group, archives in sorted(groups.items()):
             try:
@@ -69,11 +70,11 @@ class OrderedStream(DataSourceStreamReader):
                 places[group] = place
         return {"groups": places}
 
-    def _grown(self) -> dict[str, list[Archive]]:
-        """The archives, each at least as new as the newest proof in another one: what a member says of a view, the
-        members of that view have written before."""
-        if self._index is None:
-            self._index = Index(self.request)
+    def _grown(self, start: Offset) -> dict[str, list[Archive]]:
+        """The archives from a place on, each at least as new as the newest proof in another one: what a member says of
+        a view, the members of that view have written before."""
+        if self._index is None or not self._index.reaches(start["groups"]):
+            self._index = Index(self.request, start["groups"])
         self._index.grow()
         self._index.grow()
         return self._index.groups()
@@ -104,7 +105,7 @@ class OrderedStream(DataSourceStreamReader):
                 raise
         if place is not None and at == (view, position):
             return place
-        return {"view": list(at[0]), "position": at[1], "path": path}
+        return {"view": list(at[0]), "position": at[1], "path": path, **_heads(archives, at[0])}
 
     def commit(self, end: Offset) -> None:
         groups = {} if self._index is None else self._index.groups()
@@ -115,7 +116,7 @@ class OrderedStream(DataSourceStreamReader):
     # -- rows
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        groups, skips = self._grown(), not self.request.fails_on_loss
+        groups, skips = self._grown(start), not self.request.fails_on_loss
         found = []
         for group, place in end["groups"].items():
             pieces = pieces_between(start["groups"].get(group), place)
@@ -137,6 +138,15 @@ class OrderedStream(DataSourceStreamReader):
 _FILL = (
     "add the archive of another member of this view, or use option failOnDataLoss=false to go on without its messages"
 )
+
+
+def _heads(archives: Sequence[Archive], view: View) -> Place:
+    """A view as its members installed it, and with which record of each archive."""
+    stays = {archive.address: archive.stays[view] for archive in archives if view in archive.stays}
+    first = min(stays.values(), key=lambda stay: stay.began_us)
+    heads = {address: stay.index for address, stay in sorted(stays.items())}
+    of_all = {"members": list(first.members), "came": first.came, "primary": first.primary}
+    return {"began_us": first.began_us, "heads": heads, **of_all}
 
 
 def _fitting(found: Sequence[Source], most: int | None) -> tuple[Sequence[Source], int | None]:

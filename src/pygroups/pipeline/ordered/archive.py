@@ -5,7 +5,7 @@ view.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -43,28 +43,32 @@ class Span(NamedTuple):
 
 @dataclass
 class Stay:
-    """The time of a member in a view, which it installed at `began_us` of its wall clock.
+    """The time of a member in a view, which it installed at `began_us` of its wall clock, with record `index`.
 
-    `end` is the position behind its last delivery.  All members of the view have delivered what is below `stable`:
-    votes said so, or the member is alone.  `next` is the view that the member went to from here; then what it
-    delivered is what all members delivered that went with it.
+    `end` is the position behind its last delivery.  In front of `hole` some of its deliveries are not in the files.  All
+    members of the view have delivered what is below `stable`: votes said so, or the member is alone; with a hole this
+    holds if it holds for what is in front of the hole.  `next` is the view that the member went to from here; then what
+    it delivered is what all members delivered that went with it.
     """
 
     members: tuple[str, ...]
     began_us: int
+    index: int
     came: int
     primary: bool
     next: View | None = None
     end: int = 0
+    hole: int = 0
     stable: int = 0
     spans: list[Span] = field(default_factory=list)
     _waiting: deque[Run] = field(default_factory=deque)  # delivered, and not known to be stable
     _purged: dict[str, int] = field(default_factory=dict)
-    _lost: bool = False  # a record is missing: which stream its run came on is not known
 
     def deliver(self, row: Mapping[str, Any], place: Range) -> None:
         low, high = row["position"], row["position"] + row["count"]
-        self._lost = self._lost or low != self.end
+        if low != self.end:  # which streams the missing runs came on is not known
+            self.hole = low
+            self._waiting.clear()
         last = self.spans[-1] if self.spans else None
         if last is not None and last.high == low and last.place == place:
             self.spans[-1] = last._replace(high=high)
@@ -81,7 +85,7 @@ class Stay:
         self._settle()
 
     def _settle(self) -> None:
-        while self._waiting and not self._lost:
+        while self._waiting:
             run = self._waiting[0]
             if len(self.members) > 1 and (run.seq is None or run.seq >= self._purged.get(run.stream, 0)):
                 return
@@ -89,8 +93,8 @@ class Stay:
             self._waiting.popleft()
 
     def behind(self, position: int) -> list[tuple[int, tuple[str, str, int]]]:
-        """The runs behind a position that is stable at some member, each with its end; none behind a hole."""
-        return [] if self._lost else [(run.high, run.of) for run in self._waiting if run.high > position]
+        """The runs behind a position that is stable at some member, each with its end."""
+        return [(run.high, run.of) for run in self._waiting if run.high > position]
 
 
 @dataclass
@@ -123,9 +127,22 @@ class Archive:
         if self._view == previous and self._view in self.stays:
             self.stays[self._view].next = view
         self.stays[view] = Stay(
-            tuple(row["members"] or ()), row["time_us"], len(row["transitional"] or ()), bool(row["primary"])
+            tuple(row["members"] or ()),
+            row["time_us"],
+            row["index"],
+            len(row["transitional"] or ()),
+            bool(row["primary"]),
         )
         self._view = view
+
+    def resume(self, view: View, stay: Stay) -> None:
+        """Go on in a view that was installed in front of the first record that is read."""
+        self.stays[view], self._view = stay, view
+
+    def removed(self, paths: Collection[str]) -> None:
+        """Segments are gone: their messages are in no file of this archive any more."""
+        for stay in self.stays.values():
+            stay.spans = [span for span in stay.spans if span.place.segment.path not in paths]
 
     def forget(self, until: View) -> None:
         """Drop the views that the member had before this one: all of their messages were read."""

@@ -56,7 +56,8 @@ def _earliest(archives: Iterable[Archive], began: Mapping[View, int]) -> View | 
 def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool = False) -> Iterator[Piece]:
     """The pieces behind a place that are stable, in their order.
 
-    Raises Hole where the archives go on behind views that none of them has; with `skips` the stream goes on there.
+    Raises Hole where the archives go on behind messages or views that none of them has; with `skips` the stream goes on
+    there.
     """
     while True:
         stays = _stays_in(archives, view)
@@ -65,7 +66,7 @@ def ahead(archives: Sequence[Archive], view: View, position: int, *, skips: bool
             high = max(stay.end for stay in stays if stay.next == following)
         else:
             following = _elsewhere(archives, view)
-            high = _delivered_by_all(archives, view)
+            high = _delivered_by_all(archives, view, position, skips=skips)
             if following is not None and not skips and _is_missing(archives, view):
                 if high > position:
                     yield Piece(view, position, high, None)
@@ -82,12 +83,16 @@ def _stays_in(archives: Iterable[Archive], view: View) -> list[Stay]:
     return [archive.stays[view] for archive in archives if view in archive.stays]
 
 
-def _delivered_by_all(archives: Iterable[Archive], view: View) -> int:
-    """Below this position all members of the view delivered the same: votes say so, or the archives of all of them.
+def _delivered_by_all(archives: Iterable[Archive], view: View, position: int, *, skips: bool) -> int:
+    """Below here all members of the view delivered the same: votes say so, or the archives of all of them.
 
-    The same position is not enough: a member that crashed may have delivered there what no other member had.
+    The same position is not enough: a member that crashed may have delivered there what no other member had.  What is
+    in front of `position` was given, so holes there do not matter.  Raises Hole if all archives have one behind it.
     """
-    stays = {archive.address: archive.stays[view] for archive in archives if view in archive.stays}
+    there = {archive.address: archive.stays[view] for archive in archives if view in archive.stays}
+    stays = {address: stay for address, stay in there.items() if stay.hole <= position or skips}
+    if there and not stays:
+        raise Hole(f"no archive has the message at position {position:,} of view {_name(view)} any more")
     high = max((stay.stable for stay in stays.values()), default=0)
     if all(stays.keys() >= set(stay.members) for stay in stays.values()):
         for runs in zip(*(stay.behind(high) for stay in stays.values()), strict=False):
