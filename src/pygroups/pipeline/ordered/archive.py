@@ -45,7 +45,7 @@ class Span(NamedTuple):
 class Stay:
     """The time of a member in a view, which it installed at `began_us` of its wall clock, with record `index`.
 
-    `end` is the position behind its last delivery.  In front of `hole` some of its deliveries are not in the files.  All
+    `end` is the position behind its last delivery.  In front of `hole` some deliveries are not in the files.  All
     members of the view have delivered what is below `stable`: votes said so, or the member is alone; with a hole this
     holds if it holds for what is in front of the hole.  `next` is the view that the member went to from here; then what
     it delivered is what all members delivered that went with it.
