@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pygroups.cli.stream import _open_in
+from pygroups.journal.schema import services_of_v1
+from pygroups.pipeline.stream.known import Known
+from pygroups.pipeline.stream.outputs import verdicts
+from pygroups.pipeline.stream.state import LeftOpen, Progress
 from pygroups.pipeline.stream.views import GRACE_US, Installed, Member, closed_views
 
 ONE, TWO, THREE = 1, 2, 3
@@ -79,3 +84,22 @@ def test_a_view_is_closed_when_no_journal_can_have_more_of_it(
     keys = {name: key for key, name in NAMES.items()}
     found = closed_views({keys[one.address]: one for one in members}, order, views(*lists))
     assert found == closed, why
+
+
+def test_what_is_left_open_is_told_with_the_members_that_may_go_on() -> None:
+    """All six members were killed at once: nothing proves the end of any of them."""
+    names = [f"{name}@1" for name in "ABCDEF"]
+    known = Known(views={1: Installed("g", 1, frozenset(names)), 2: Installed("h", 1, frozenset("Z"))})
+    for key, address in enumerate(names):
+        known.lives[key] = {"group": "g", "address": address, "last_us": key}
+        known.order[key] = [(0, 1)]
+    assert known.left_open({1, 2}) == {}
+    left = known.left_open({2})
+    assert left == {"g": LeftOpen(1, ["A@1", "B@1", "C@1", "D@1"], 2, 5)}
+    progress = Progress(left_open=left, services={"g": {"total": list(services_of_v1("total"))}})
+    reasons = {row["promise"]: row["reason"] for row in verdicts(progress).to_pylist()}
+    assert reasons["total-order"] == "1 view is open and not judged" and reasons["fifo"] == "no occasion"
+    sentence = (
+        "left open: 1 view is not judged in group g: nothing proves the end of A@1, B@1, C@1, D@1 and 2 more, whose"
+    )
+    assert _open_in("g", left["g"]).startswith(sentence)

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from pygroups.pipeline.stream.query import Stream, Told
+    from pygroups.pipeline.stream.state import LeftOpen
 
 _EVERY_S: Final = 1
 _SLOW: Final = "Python worker failed to connect back"
 """Spark waits 10 s for the process that reads offsets, and fails: on a busy machine that is too short."""
+GROUPS_SHOWN: Final = 8
+"""Groups with open views that the text output names."""
 _STYLES: Final = {"held": "green", "broken": "bold red"}
 
 
@@ -143,10 +146,9 @@ def _report(progress: Any, out: Path) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from pygroups.pipeline.stream.judging import JUDGED
     from pygroups.pipeline.stream.outputs import LEFT, verdicts
 
-    rows = verdicts(progress, JUDGED).to_pylist()
+    rows = verdicts(progress).to_pylist()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("promise", "verdict", "judged", "skipped", "broken"):
         table.add_column(name, justify="left" if name in ("promise", "verdict") else "right", no_wrap=True)
@@ -162,5 +164,16 @@ def _report(progress: Any, out: Path) -> int:
     console.print(f"{LEFT}: {', '.join(left)}", markup=False)
     late = f", {progress.late:,} of views that were judged before" if progress.late else ""
     console.print(f"{progress.records:,} records{late}; {progress.open_views:,} views are still open", markup=False)
+    for group, one in list(progress.left_open.items())[:GROUPS_SHOWN]:
+        console.print(_open_in(group, one), markup=False)
     console.print(f"tables: {out}", markup=False)
     return FAILED if any(row["verdict"] == "broken" for row in rows) else 0
+
+
+def _open_in(group: str, one: LeftOpen) -> str:
+    """Why the views of a group are open: members may go on in them."""
+    views = "1 view is" if one.views == 1 else f"{one.views:,} views are"
+    names = ", ".join(one.members) + (f" and {one.more:,} more" if one.more else "")
+    since = f", whose newest record is {time.time() - one.newest_us / 1e6:,.0f} s old" if one.members else ""
+    why = f": nothing proves the end of {names}{since}" if names else ""
+    return one_line(f"left open: {views} not judged in group {group}{why}")

@@ -1,7 +1,7 @@
 """The members and the views in the table of a stream, as this process needs them to decide which views are closed."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from pygroups.pipeline.ingest import Table
 from pygroups.pipeline.ingest.known import LifeState, known_to
 from pygroups.pipeline.ingest.table import read_batches
 from pygroups.pipeline.recorded import ENDS_A_LIFE
+from pygroups.pipeline.stream.state import MEMBERS_TOLD, LeftOpen
 from pygroups.pipeline.stream.views import Installed, Member, closed_views
 
 _COLUMNS: Final = ["life", "index", "kind", "view", "view_number", "reason", "members"]
@@ -53,6 +54,17 @@ class Known:
         members = {view: one.members for view, one in self.views.items()}
         going_on = open_lives(self.lives, order, installed, members, self.crashed)
         return closed_views({key: self._member(key, key in going_on, unread) for key in self.lives}, order, self.views)
+
+    def left_open(self, closed: Collection[int]) -> dict[str, LeftOpen]:
+        """The views that are not closed, by group."""
+        found: dict[str, LeftOpen] = {}
+        for group in sorted({one.group for view, one in self.views.items() if view not in closed}):
+            views = {view for view, one in self.views.items() if one.group == group and view not in closed}
+            lives = [self.lives[key] for key in self.lives if self.views_of(key) and self.views_of(key)[-1] in views]
+            names = sorted(life["address"] for life in lives)
+            newest = max((life["last_us"] or 0 for life in lives), default=0)
+            found[group] = LeftOpen(len(views), names[:MEMBERS_TOLD], len(names[MEMBERS_TOLD:]), newest)
+        return found
 
     def _member(self, key: int, going_on: bool, unread: Callable[[int], bool]) -> Member:
         life = self.lives[key]

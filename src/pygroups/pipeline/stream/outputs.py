@@ -18,6 +18,7 @@ from pygroups.pipeline.ingest import Table
 from pygroups.pipeline.ingest.layout import DELIVER, EVENTS, RUNS, SEND
 from pygroups.pipeline.ingest.table import read_rows
 from pygroups.pipeline.promises import RULES
+from pygroups.pipeline.stream.judging import JUDGED, WHEN_A_VIEW_CLOSES
 from pygroups.pipeline.stream.state import Progress, Standing
 
 if TYPE_CHECKING:
@@ -88,15 +89,15 @@ def write_violations(session: "SparkSession", out: Path, batch: int, found: "Dat
     return [row.asDict(recursive=True) for row in sums.collect()]
 
 
-def write_verdicts(out: Path, progress: Progress, judged: frozenset[str]) -> None:
+def write_verdicts(out: Path, progress: Progress) -> None:
     """Write the verdicts so far, and remove those of earlier batches."""
-    _write(out / "verdicts" / f"batch={progress.batch}", verdicts(progress, judged))
+    _write(out / "verdicts" / f"batch={progress.batch}", verdicts(progress))
     for folder in (out / "verdicts").iterdir():
         if folder.name not in (f"batch={progress.batch}", "batch=-1"):
             shutil.rmtree(folder)
 
 
-def verdicts(progress: Progress, judged: frozenset[str]) -> pa.Table:
+def verdicts(progress: Progress) -> pa.Table:
     """One row for each promise, group and history: held, broken or not judged yet; or left to the audit."""
     standings: dict[tuple[str, str], list[Standing]] = {}
     for one in progress.standings:
@@ -106,14 +107,25 @@ def verdicts(progress: Progress, judged: frozenset[str]) -> pa.Table:
         for group, profiles in sorted(progress.services.items()):
             if not any(rule.services <= set(services) for services in profiles.values()):
                 continue
-            if rule.promise not in judged:
+            if rule.promise not in JUDGED:
                 rows.append(_verdict(Standing(rule.promise, group, None), LEFT, LEFT))
                 continue
             for one in standings.get((rule.promise, group), [Standing(rule.promise, group, None)]):
-                reason = "; ".join(f"{number} skipped: {why}" for why, number in sorted(one.skipped.items()))
-                word = "broken" if one.broken else "held" if one.judged else "not judged"
-                rows.append(_verdict(one, word, reason or ("" if one.judged else "no view has closed, or no occasion")))
+                rows.append(_verdict(one, _word(one), _reason(one, progress)))
     return pa.Table.from_pylist(rows, VERDICTS)
+
+
+def _word(one: Standing) -> str:
+    return "broken" if one.broken else "held" if one.judged else "not judged"
+
+
+def _reason(one: Standing, progress: Progress) -> str:
+    """Which facts were skipped, and which were not judged yet."""
+    parts = [f"{number} skipped: {why}" for why, number in sorted(one.skipped.items())]
+    if one.promise in WHEN_A_VIEW_CLOSES and one.group in progress.left_open:
+        views = progress.left_open[one.group].views
+        parts.append("1 view is open and not judged" if views == 1 else f"{views} views are open and not judged")
+    return "; ".join(parts) or ("" if one.judged else "no occasion")
 
 
 def _verdict(one: Standing, word: str, reason: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pygroups.pipeline.ingest.layout import RUNS
 from pygroups.pipeline.ingest.table import read_rows
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.stream import outputs
-from pygroups.pipeline.stream.judging import JUDGED, Batch, Found, judge
+from pygroups.pipeline.stream.judging import Batch, Found, judge
 from pygroups.pipeline.stream.known import Known, Unread, known_in
 from pygroups.pipeline.stream.prune import delivered_in, kept_of, prune
 from pygroups.pipeline.stream.state import NotThisStream, Progress, State
@@ -126,7 +126,7 @@ class Stream:
         if done.commit is not None:
             progress.commit = done.commit
             told = self._new(table, done.commit, progress)
-        outputs.write_verdicts(self.out, progress, JUDGED)
+        outputs.write_verdicts(self.out, progress)
         self._state.end(progress)
         self._read.update((segment.path, segment.size) for segment in segments)
         self._tell(Told(progress, done.rows, told))
@@ -187,6 +187,7 @@ class Stream:
     def _prune(self, table: Table, known: Known, closed: set[int], progress: Progress) -> None:
         kept = kept_of(known, closed)
         progress.open_views = len(set(known.views) - closed)
+        progress.left_open = known.left_open(closed)
         gone = set(known.views) - kept.views
         if gone - {view for key, index in kept.before for at, view in known.order[key] if at == index} or (
             len(table.commits) > _COMMITS_MAX

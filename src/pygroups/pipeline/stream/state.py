@@ -16,6 +16,7 @@ from pygroups.pipeline.ingest import Table
 
 _PROGRESS: Final = "progress.json"
 _SCRATCH: Final = "scratch"
+MEMBERS_TOLD: Final = 4
 
 
 class NotThisStream(ValueError):
@@ -35,6 +36,19 @@ class Standing:
 
 
 @dataclass
+class LeftOpen:
+    """The views of a group that are not judged yet, because members that may go on are in them.
+
+    `members` are the first MEMBERS_TOLD of these members, `more` the number of the others.
+    """
+
+    views: int
+    members: list[str]
+    more: int
+    newest_us: int
+
+
+@dataclass
 class Progress:
     """The end of the last batch.
 
@@ -46,6 +60,7 @@ class Progress:
     - records, bytes: read so far; newest_us: the time of the newest record; late: records of views that were judged
       before these records were read
     - open_views: those with a record in the table that are not closed yet
+    - left_open: their number by group, with some members whose end nothing proves, and the time of their newest record
     """
 
     batch: int = -1
@@ -61,6 +76,7 @@ class Progress:
     newest_us: int = 0
     late: int = 0
     open_views: int = 0
+    left_open: dict[str, LeftOpen] = field(default_factory=dict)
 
     def standing(self, promise: str, group: str, history: str | None) -> Standing:
         """The counts of a promise, made if there are none yet."""
@@ -110,6 +126,7 @@ class State:
         told: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         told["marks"] = {int(key): mark for key, mark in told["marks"].items()}
         told["standings"] = [Standing(**one) for one in told["standings"]]
+        told["left_open"] = {group: LeftOpen(**one) for group, one in told.get("left_open", {}).items()}
         return Progress(**told)
 
     def begin(self, progress: Progress) -> Path:
