@@ -20,7 +20,8 @@ from pygroups.core.top import Delivered, Top
 from pygroups.core.turn import Source
 from pygroups.drivers.former_life import Former
 from pygroups.drivers.member import CLOCK, Member
-from pygroups.journal.writer import JournalError, JournalWriter
+from pygroups.journal.errors import JournalError
+from pygroups.journal.writer import JournalWriter
 from tests.drivers.tiny_stack import A, B, Tiny, tiny_stack
 
 

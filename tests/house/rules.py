@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim.world": ("core", "layers", "wire", "journal", "sim.promises", "sim.schedules"),
     "sim.batches": ("core", "layers", "sim.promises", "sim.schedules", "sim.world"),
     "sim.scenarios": ("core", "layers", "wire", "sim.promises", "sim.schedules", "sim.world"),
-    "drivers": ("core", "layers", "wire", "journal.ending", "journal.schema", "journal.writer"),
+    "drivers": ("core", "layers", "wire", "journal.ending", "journal.errors", "journal.schema", "journal.writer"),
     "pipeline": ("journal",),
     "pipeline.remote": ("core.errors", "journal", "pipeline", "_version"),
     "pipeline.sweep": ("core", "journal", "pipeline", "sim", "_version"),

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from pygroups.journal.columns import Decoded, read_columns
+from pygroups.journal.errors import JournalError
 from pygroups.journal.frames import Record
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
 from pygroups.journal.scan import header_of
 from pygroups.journal.schema import services_of_v1
-from pygroups.journal.writer import RESERVE, RETRY_US, JournalError, JournalWriter, segment_path
+from pygroups.journal.writer import RESERVE, RETRY_US, JournalWriter, segment_path
 from tests.disks import full_disk, resize
 
 VIEW = (4, "A@3f2c91d000000001")

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from pygroups.journal import writer as writing
+from pygroups.journal.errors import JournalError
 from pygroups.journal.frames import Damage, Frame, Header, Record, walk
 from pygroups.journal.schema import FIELDS, PREFIX, services_of_v1
-from pygroups.journal.writer import RETRY_US, JournalError, JournalWriter, MemoryJournal, segment_path
+from pygroups.journal.writer import RETRY_US, JournalWriter, MemoryJournal, segment_path
 
 VIEW = (4, "A@3f2c91d000000001")
 DELIVER: Record = ("deliver", VIEW, {"origin": "B", "origin_incarnation": "77", "first": 1, "count": 2})

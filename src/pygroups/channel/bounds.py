@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pygroups.core.limits import RUN_COST, UNREAD_EVENTS_MAX, WINDOW_RUNS, Config
+from pygroups.core.limits import LATE_BUFFER, RUN_COST, UNREAD_EVENTS_MAX, WINDOW_RUNS, Config
 from pygroups.core.tables import sizes, valued
 from pygroups.drivers.tcp.door import READ_BYTES
-from pygroups.layers.pbcast.store import LATE_BUFFER
 
 ENTRY_COST: Final = 256  # the most memory of an entry that is a mark, a time or a contact, without its key's text
 NUMBER_COST: Final = 40  # of a number in a list

@@ -11,7 +11,6 @@ import socket
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
-from difflib import get_close_matches
 from functools import cached_property, update_wrapper
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -231,6 +230,8 @@ def _check_names(kind: str, of_make: Signature, args: tuple[object, ...], named:
         if name in UNBUILT:
             raise NotBuilt(f"{name}= is not built: {UNBUILT[name]}")
         if name not in of_make.parameters:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, options, 1)
             known = f"use {near[0]}=" if near else f"the options are {', '.join(options)}"
             raise UsageError(f"{kind}() has no option {name}=: {known}")

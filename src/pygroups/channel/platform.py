@@ -11,7 +11,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from pygroups._version import __version__
 from pygroups.core.address import INCARNATION_DIGITS, Address
@@ -20,18 +20,20 @@ from pygroups.core.events import Event
 from pygroups.core.layer import Random
 from pygroups.drivers.contacts import Contact
 from pygroups.drivers.discovery.directory import Directory
-from pygroups.drivers.discovery.network import NetworkDiscovery
 from pygroups.drivers.discovery.no_discovery import NoDiscovery
-from pygroups.drivers.former_life import Former, former_life
 from pygroups.drivers.handshake import Handshake
-from pygroups.drivers.local_socket import LocalSocket
 from pygroups.drivers.member import CLOCK, Clock, DriverDiscovery, DriverNetwork, Journal, Loop
-from pygroups.drivers.taken_name import TakenName, take_name
 from pygroups.drivers.tcp.tcp import TcpNetwork
-from pygroups.drivers.udp.udp import UdpNetwork
-from pygroups.journal.writer import JournalError, JournalWriter
+from pygroups.journal.errors import JournalError
 
 from .options import Options, boot_id, default_name
+
+if TYPE_CHECKING:
+    from pygroups.drivers.former_life import Former
+    from pygroups.drivers.local_socket import LocalSocket
+    from pygroups.drivers.taken_name import TakenName
+    from pygroups.drivers.udp.udp import UdpNetwork
+    from pygroups.journal.writer import JournalWriter
 
 SessionType = TypeVar("SessionType", contravariant=True)
 Ask = Callable[[Event], None]  # sends an event down the stack of a member
@@ -108,13 +110,17 @@ class Platform(Protocol[SessionType]):
 
 
 class LocalPlatform:
-    """The real platform: TCP or UDP, a folder for discovery, the kernel's random numbers and clocks."""
+    """The real platform: TCP or UDP, a folder for discovery, the kernel's random numbers and clocks.
+
+    A part that a channel over TCP with a folder does not need is imported when a channel needs it."""
 
     clock: Clock = CLOCK
 
     def name(self, options: Options) -> TakenName | None:
         if not options.takes_name:
             return None
+        from pygroups.drivers.taken_name import take_name
+
         assert options.folder is not None
         try:
             return take_name(options.folder / options.journal_name, default_name)
@@ -145,12 +151,14 @@ class LocalPlatform:
         }
         if options.carrier.kind == "tcp":
             return TcpNetwork(me, options.greeting, options.limits, **common)
+        from pygroups.drivers.udp.udp import UdpNetwork
+
         return UdpNetwork(me, options.greeting, options.limits, **common, to_all=options.carrier.to_all)
 
     def discovery(self, me: Address, options: Options, network: Connections) -> SessionDiscovery:
         if options.group is None:
             return NoDiscovery()
-        assert isinstance(network, TcpNetwork | UdpNetwork)
+        network = cast("TcpNetwork | UdpNetwork", network)
         loop, transport, sources = asyncio.get_running_loop(), options.carrier.kind, options.sources
         if sources.folder is not None and not sources.asks:
             return Directory(
@@ -163,6 +171,8 @@ class LocalPlatform:
                 network.unreachable,
                 network.handshake,
             )
+        from pygroups.drivers.discovery.network import NetworkDiscovery
+
         return NetworkDiscovery(
             sources,
             options.journal_name,
@@ -181,6 +191,8 @@ class LocalPlatform:
         return former_on_disk(me, options, socket.gethostname(), boot_id())
 
     def local(self, me: Address, options: Options, ask: Ask, members: Members) -> LocalSocket:
+        from pygroups.drivers.local_socket import LocalSocket
+
         return LocalSocket(options.journal_name, me, ask, members)
 
     def ready(self, session: object) -> None:
@@ -211,6 +223,7 @@ def former_on_disk(me: Address, options: Options, host: str, boot: str) -> Forme
     folder = options.folder
     if folder is None or options.name is None:
         return None
+    from pygroups.drivers.former_life import former_life
 
     def journal_of(life: Address) -> JournalWriter:
         return _journal_of(life, folder, options, host, boot, later=True)
@@ -221,6 +234,8 @@ def former_on_disk(me: Address, options: Options, host: str, boot: str) -> Forme
 def _journal_of(
     life: Address, folder: Path, options: Options, host: str, boot: str, *, later: bool = False
 ) -> JournalWriter:
+    from pygroups.journal.writer import JournalWriter
+
     return JournalWriter(
         folder,
         options.journal_name,

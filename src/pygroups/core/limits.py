@@ -28,6 +28,7 @@ DETAIL_MAX: Final = 4_096  # length of the text of a refusal, which may name bot
 LIMIT_MAX: Final = 1 << 62  # the largest value of a limit in Config
 COUNTERS_MAX: Final = 512  # names of counters of one member; further ones are counted together
 UNREAD_EVENTS_MAX: Final = 10_000  # unread events of a program that are no messages; beyond, its channel ends
+LATE_BUFFER: Final = 64 << 20  # bytes of the delivered runs that a late-join handler keeps
 WINDOW_RUNS: Final = 4_096  # runs in one window: even an empty run costs memory
 RUN_COST: Final = 1 << 10  # the most memory that one kept run takes beside its body
 ENTRY_BYTES: Final = 5  # the most bytes that msgpack adds to a payload

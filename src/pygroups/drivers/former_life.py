@@ -19,8 +19,9 @@ from pygroups.core.layer import Record
 from pygroups.core.records import PlainRecord, plain_records
 from pygroups.core.view import ViewId
 from pygroups.journal.ending import begun_at
+from pygroups.journal.errors import JournalError
 from pygroups.journal.schema import FIELDS, PREFIX
-from pygroups.journal.writer import JournalError, JournalWriter, is_free
+from pygroups.journal.writer import JournalWriter, is_free
 
 _VIEW_AT: Final = PREFIX.index("view")
 LIVES_MAX: Final = 256  # incarnations of one name that are examined

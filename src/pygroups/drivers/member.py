@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -20,12 +20,14 @@ from pygroups.core.limits import SECOND, Config
 from pygroups.core.records import PlainRecord, plain_records
 from pygroups.core.stack import Stack
 from pygroups.core.view import ViewId
-from pygroups.journal.writer import JournalError
+from pygroups.journal.errors import JournalError
 
 from .forks import watched
-from .former_life import Former
-from .late_store import LateStore
-from .local_socket import LocalSocket
+
+if TYPE_CHECKING:
+    from .former_life import Former
+    from .late_store import LateStore
+    from .local_socket import LocalSocket
 
 
 class DriverNetwork(turn.Network, Protocol):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from .ending import LOST, Ending, ending_of
+from .errors import JournalError
 from .frames import Header, Record, encode_frame, frame_of, rows_of, segment_beginning
 from .schema import FIELDS, LOCK_NAME, PREFIX, PRIMARY, SEGMENT_SUFFIX, is_segment
 
@@ -24,10 +25,6 @@ _DETAIL_AT: Final = len(PREFIX) + FIELDS["flush"].index("detail")
 _NEXT_AT: Final = len(PREFIX) + FIELDS["flush"].index("next_number")  # the creator stands behind it
 _VIEW_AT: Final = PREFIX.index("view")
 UNKNOWN_VERSION: Final = "unknown"  # of the software that writes, for people; a reader goes by the preamble
-
-
-class JournalError(OSError):
-    """The journal cannot be opened or written. The message has the file and the reason."""
 
 
 class JournalEncoder:

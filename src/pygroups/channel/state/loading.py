@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from tempfile import gettempdir
 
 from pygroups.core.address import Address
 from pygroups.core.errors import ChannelClosed, StateLost
@@ -84,6 +83,8 @@ class Loading:
 
     def fail(self, error: OSError) -> None:
         """The parts cannot be stored, so no state can be set."""
+        from tempfile import gettempdir
+
         text = f"the group's state cannot be stored: {error.strerror}; free space in {gettempdir()}, or set TMPDIR"
         self.error = self.error or OSError(error.errno, text)
         self.received.close()

@@ -10,7 +10,6 @@ import asyncio
 import errno
 import mmap
 import os
-import tempfile
 import weakref
 from collections.abc import AsyncGenerator
 from typing import Final
@@ -115,6 +114,8 @@ class Received:
     """The parts of a state: in memory up to `most` bytes, and in a temporary file beyond."""
 
     def __init__(self, most: int) -> None:
+        import tempfile
+
         self.file = tempfile.SpooledTemporaryFile(max_size=most)  # noqa: SIM115 (closed by close())
         self.size = 0
         self.digest = xxh3_64()
@@ -147,5 +148,7 @@ class Received:
 
 def temporary() -> int:
     """The descriptor of a new file without a name."""
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

@@ -17,7 +17,7 @@ from msgspec import structs
 from pygroups.core.address import Address
 from pygroups.core.events import Consumed, Event, Excluded, Gap, Gone, Leave, NewView
 from pygroups.core.layer import NEVER, Env, Layer
-from pygroups.core.limits import SECOND
+from pygroups.core.limits import LATE_BUFFER, SECOND
 from pygroups.core.run import Run
 from pygroups.core.suspicion_events import HeartbeatOf
 from pygroups.core.tables import Tables, under
@@ -27,7 +27,7 @@ from . import decide
 from .heads import FORMER_MAX, HEADS, SENDERS_MAX, Data, Gossip, Lacks, Purged, StartReq, Starts
 from .repair import HOLDERS_MAX, Repair
 from .rounds import Cache, Entry, Named
-from .store import LATE_BUFFER, START, Origin, Store
+from .store import START, Origin, Store
 from .unread import Unread
 
 ANSWER_RUNS: Final = 64  # runs that one request is answered with

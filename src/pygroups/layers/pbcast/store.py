@@ -9,12 +9,11 @@ from operator import attrgetter
 from typing import ClassVar, Final
 
 from pygroups.core.address import Address
-from pygroups.core.limits import RUN_COST, Config
+from pygroups.core.limits import LATE_BUFFER, RUN_COST, Config
 from pygroups.core.run import Run
 from pygroups.core.tables import Tables
 
 START: Final = 1  # the number of the first message of each origin
-LATE_BUFFER: Final = 64 << 20  # bytes of the delivered runs that a late-join handler keeps
 SLACK: Final = 64  # entries of forgotten runs that stay for a while
 _NEXT: Final = attrgetter("next")
 
