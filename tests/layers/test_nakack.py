@@ -97,6 +97,21 @@ def test_a_run_that_was_sent_again_looks_like_the_one_that_was_lost() -> None:
     assert there.streams.by_name[A].runs[0].src == A
 
 
+def test_a_further_multicast_puts_the_announcement_off_and_wakes_nobody() -> None:
+    nakack, period = layer(A), Config().nakack_period
+    for now in range(0, 10 * period, period):
+        nakack.env.now = now
+        nakack.down(Run(A, None, (), A, now + 1, 0, 1, pack([b"a"])))
+        assert nakack.wake == now + period * 3 // 2
+    nakack.up(data(1, stream=B))
+    assert nakack.wake == nakack.env.now  # a hole is looked at at once
+    advance(nakack, nakack.env.now)
+    asks_at = nakack.wake
+    assert asks_at <= nakack.env.now + period
+    nakack.down(Run(A, None, (), A, nakack.env.now + 2, 0, 1, pack([b"a"])))
+    assert nakack.wake == asks_at
+
+
 def test_a_hole_is_asked_of_the_stream_and_not_of_the_origin() -> None:
     """M5: the origin never multicast it, and has it in no stream of its own."""
     nakack = layer()

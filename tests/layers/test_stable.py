@@ -20,7 +20,7 @@ from pygroups.layers.flush import Flush
 from pygroups.layers.nakack import Data, HighestSeq
 from pygroups.layers.profiles import PROFILES, Profile
 from pygroups.layers.stable.layer import Stable
-from pygroups.layers.stable.votes import Origin, StabilityMsg, Vote, Votes
+from pygroups.layers.stable.votes import Origin, StabilityMsg, Vote, Votes, Wanted
 from tests.layers.streams_world import Network, World
 
 A, B, C, D, E = (Address(name, f"{number:016x}") for number, name in enumerate("ABCDE", 1))
@@ -534,19 +534,31 @@ def test_what_somebody_may_wait_for_is_told_at_once() -> None:
     assert [head.purge for _, head in sent if isinstance(head, StabilityMsg)] == [[5, 0, 0]]
 
 
-@pytest.mark.parametrize(("order", "runs"), [(set(), 2), ({"TOTAL"}, 8)])
-def test_with_an_ordering_layer_more_runs_make_a_vote_urgent(order: set[str], runs: int) -> None:
+@pytest.mark.parametrize("ordered", [False, True])
+def test_runs_make_a_vote_urgent_where_a_sender_waits_for_it(ordered: bool) -> None:
     env = Env(B, 0, random.Random(1), Config())
-    env.services = Stable.gives | order
+    env.services = Stable.gives | ({"TOTAL"} if ordered else set())
     stable = Stable(env)
     install(stable, VIEW)
     end_turn(stable)
     env.now = 10 * MILLISECOND
-    for seq in range(runs):
+    for seq in range(2):
         assert not stable.clock.urgent
         stable.up(run_of(A, seq + 1, seq=seq))
+    sent = end_turn(stable)
+    assert [isinstance(head, Vote) and head.urgent for _, head in sent] == ([] if ordered else [True])
+
+
+def test_a_vote_sets_the_timer_for_the_next_one_alone() -> None:
+    stable = layer(B)
+    end_turn(stable)
+    stable.env.now = 10 * MILLISECOND
+    stable.up(run_of(A, 1, seq=0))
+    assert stable.wake <= Config().stable_period  # the first news
+    stable.on_wanted(Wanted(2), A)
     ((_, head),) = end_turn(stable)
-    assert isinstance(head, Vote) and head.urgent
+    assert isinstance(head, Vote)
+    assert stable.wake == stable.clock.at == 10 * MILLISECOND + Config().stable_period  # its repetition
 
 
 def test_the_pace_is_that_of_votes_and_not_of_news() -> None:

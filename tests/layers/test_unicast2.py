@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pygroups.core.address import Address
 from pygroups.core.events import Acknowledged, Forget, Gone, Unacknowledged, Undelivered
 from pygroups.core.layer import NEVER
-from pygroups.core.limits import UNICAST_PERIOD, Config
+from pygroups.core.limits import UNICAST_ACK_LATE, UNICAST_PERIOD, Config
 from pygroups.core.run import Run
 from pygroups.core.view import ViewId
 from pygroups.layers.nakack import Data as Place
@@ -61,6 +61,25 @@ def test_nobody_wakes_when_nothing_is_open() -> None:
     assert layer(talk, "A").wake == 2 * UNICAST_PERIOD
     talk.do("run 1s")
     assert layer(talk, "A").wake == layer(talk, "B").wake == NEVER
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+def test_an_acknowledgement_that_nobody_waits_for_may_be_late_where_losses_are_reported(lossless: bool) -> None:
+    talk = Conversation("Unicast2")
+    if lossless:
+        talk.do("world lossless")
+    talk.do("members A B")
+    for command in ("tell A B hello", "send A B x", "run 1s"):  # both lanes open
+        talk.do(command)
+    receiver = layer(talk, "B")
+    for command, pause in (
+        ("tell A B again", UNICAST_ACK_LATE if lossless else UNICAST_PERIOD),
+        ("send A B y", UNICAST_PERIOD),  # the application may wait for this one
+    ):
+        talk.do(command)
+        talk.do("deliver")
+        assert receiver.wake == receiver.env.now + pause
+    assert "holds nothing" in "".join(talk.do("run 1s") + talk.do("show A"))
 
 
 # -- limits

@@ -52,6 +52,7 @@ STABLE_COMBINE: Final = 1 * MILLISECOND  # between two stability messages, unles
 STABLE_QUIET: Final = 200 * MILLISECOND  # the same while no vote was urgent
 LATENESS: Final = 20 * MILLISECOND  # of the member's own timers; above it the member extends its timeouts
 UNICAST_PERIOD: Final = 20 * MILLISECOND  # between two rounds of requests, acknowledgements and retransmissions
+UNICAST_ACK_LATE: Final = 100 * MILLISECOND  # for an acknowledgement that nobody needs sooner: no frame is lost unseen
 UNICAST_PATIENCE: Final = 5 * SECOND  # for an acknowledgement, if the driver reports losses and reported none
 DISCOVERY_TIMEOUT: Final = 400 * MILLISECOND  # silence after which no process is taken to be at a place
 
@@ -91,7 +92,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     nakack_answer_bytes: int = 4 << 20  # the same in bytes; one run is always sent
     announce_max: int = 2 * SECOND  # the longest pause between two announcements; then they end
     stable_bytes: int = 128 << 10  # consumed or delivered bytes that cause a vote at once
-    stable_runs: int = 2  # runs of one origin that cause a vote after stable_pause; times four with an ordering layer
+    stable_runs: int = 2  # runs of one origin that cause a vote after stable_pause, without an ordering layer
     stable_pause: int = 5 * MILLISECOND  # between two votes that only runs make urgent
     stable_period: int = 200 * MILLISECOND  # the longest pause between votes that are not urgent; the shortest is half
     stable_backoff_max: int = 1 * SECOND  # between two repetitions of a vote

@@ -35,7 +35,7 @@ from pygroups.core.events import (
     Stop,
 )
 from pygroups.core.layer import NEVER, Env, PassingLayer
-from pygroups.core.limits import MEMBERS_MAX, STABLE_COMBINE, STABLE_QUIET
+from pygroups.core.limits import MEMBERS_MAX, STABLE_COMBINE, STABLE_QUIET, WINDOW_RUNS
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM, waits_for_all
 from pygroups.core.tables import Tables, under
@@ -111,7 +111,7 @@ class Stable(PassingLayer):
         self.holds_back = UNIFORM in env.services  # a layer above hands runs up later
         self.run_min = env.config.run_bytes_min
         self.quantum = min(env.config.stable_bytes, env.config.window // 4)
-        self.runs_due = env.config.stable_runs * (1 if waits_for_all(env.services) else 4)
+        self.runs_due = env.config.stable_runs if waits_for_all(env.services) else WINDOW_RUNS  # no sender waits
         self.view: ViewId | None = None
         self.members: tuple[Address, ...] = ()
         self.rank = 0  # of this member among them; 0 counts the votes
@@ -310,7 +310,7 @@ class Stable(PassingLayer):
         for origin in origins:
             origin.voted()
         clock.voted(self.env.now)
-        self.wake_at(clock.at)
+        self._set_timer()  # the reasons of this vote are over
         if self.rank == 0:
             self._count_own(vote)
         else:
@@ -517,8 +517,10 @@ class Stable(PassingLayer):
         self.clock.look(now, self._settled)
         if self.combine_at <= now:
             self.combine_at, self.to_combine = NEVER, True
-        resume_at = self.suspended_until or NEVER
-        self.wake = min(self.clock.at, self.combine_at, resume_at)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        self.wake = min(self.clock.at, self.combine_at, self.suspended_until or NEVER)
 
     def gauges(self) -> dict[str, int]:
         purged = sum(self.last.purge) if self.last else 0

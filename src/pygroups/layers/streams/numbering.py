@@ -32,13 +32,14 @@ class Numbering(Layer):
     the change of the streams.
     """
 
-    __slots__ = ("announce_at", "announce_pause", "streams")
+    __slots__ = ("announce_at", "announce_pause", "check_at", "streams")
 
     def __init__(self, env: Env, request: Request) -> None:
         super().__init__(env)
         self.streams = ViewStreams(self, request)  # one for each member of the view, in rank order
         self.announce_at = NEVER
         self.announce_pause = 0
+        self.check_at = NEVER  # when the streams are looked at for holes, as known at the last look
 
     # -- the hooks
 
@@ -56,11 +57,11 @@ class Numbering(Layer):
 
     def sent_in_stream(self) -> None:
         """An own multicast leaves now: its end is announced if no later one shows it."""
-        env = self.env
+        env, before = self.env, self.announce_at
         self.announce_pause = env.config.nakack_period * 3 // 2  # received and answered within two periods (NAK-I2)
         self.announce_at = env.now + self.announce_pause
-        if self.wake > self.announce_at:
-            self.wake = self.announce_at
+        if self.wake == before or self.wake > self.announce_at:  # a multicast shows the end of the earlier ones
+            self.wake = self.announce_at if self.announce_at < self.check_at else self.check_at
 
     def _announce(self) -> None:
         if not self.announce():
@@ -113,13 +114,14 @@ class Numbering(Layer):
         """Forget all streams, and begin those of the view; None: this process is not a member any more."""
         members = () if event is None else event.view.members
         self.streams.begin(self.streams.view if event is None else event.view.id, members, names=members)
-        self.announce_at = self.wake = NEVER
+        self.announce_at = self.check_at = self.wake = NEVER
 
     def timer(self) -> None:
         self.streams.check_holes()
         if self.announce_at <= self.env.now:
             self._announce()
-        self.wake = min(self.announce_at, self.streams.next_check())
+        self.check_at = self.streams.next_check()
+        self.wake = min(self.announce_at, self.check_at)
 
     def gauges(self) -> dict[str, int]:
         return self.streams.gauges()

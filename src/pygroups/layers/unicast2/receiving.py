@@ -4,18 +4,20 @@ are missing before it.  Note: docs/layers/unicast2.md.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from pygroups.core.address import Address
 from pygroups.core.events import DeliveredTo
 from pygroups.core.layer import Env, Layer
-from pygroups.core.limits import UNICAST_PERIOD
-from pygroups.core.run import Run
+from pygroups.core.limits import UNICAST_ACK_LATE, UNICAST_PERIOD
+from pygroups.core.run import OfApplication, Run, Tracked
 from pygroups.core.tables import Tables
 
 from .heads import Ack, Closed, Data, SendFirst, Start
 from .lanes import UNOPENED, IncomingConnection, InLane
 from .peers import TO_SELF, Memory, Peers, is_own, record
+
+AWAITED: Final = (Tracked, OfApplication)  # heads of runs for whose acknowledgement somebody may wait
 
 
 class Receiving:
@@ -58,8 +60,8 @@ class Receiving:
             connection.lost_at = connection.tell_at = 0
             self.peers.look_after(peer, self.env.now + UNICAST_PERIOD)
         lane = connection.lanes[data.lane]
-        owed = lane.unreported
-        if data.seq == lane.next:
+        owed, in_order = lane.unreported, data.seq == lane.next
+        if in_order:
             lane.next += 1
             lane.unreported += 1
             self._hand_up(run.pop(), data.conn)
@@ -69,8 +71,14 @@ class Receiving:
             self._take_other(peer, connection, data, run.pop())
         if lane.unreported >= self.env.config.unicast_ack_runs:
             self._acknowledge(peer, connection, data.lane)
-        elif lane.unreported and not owed:
-            self.peers.look_after(peer, self.env.now + UNICAST_PERIOD)
+        elif lane.unreported:
+            late = in_order and self._may_wait(run)
+            if not (late and owed):
+                self.peers.look_after(peer, self.env.now + (UNICAST_ACK_LATE if late else UNICAST_PERIOD))
+
+    def _may_wait(self, run: Run) -> bool:
+        """Whether only the memory of its sender waits for the acknowledgement of `run`, which has this layer's head."""
+        return self.env.lossless and len(run.heads) > 1 and not isinstance(run.heads[-2], AWAITED)
 
     def _take_other(self, peer: Address, connection: IncomingConnection, data: Data, run: Run) -> None:
         """A run that was not the next one: the lane opens with this run or skips to the run, or the run came twice or
