@@ -79,7 +79,7 @@ class Codec:
             if room is not None and count and size + len(head) + _BINARY.size + len(body) > room:
                 frames.append(self._frame(me, dest, count, pieces))
                 pieces, size, count = [], 0, 0
-            pieces += (_RUN, head[1:], _BINARY.pack(_BIN32, len(body)), body)
+            pieces += (_RUN + head[1:] + _BINARY.pack(_BIN32, len(body)), body)
             size += len(head) + _BINARY.size + len(body)
             count += 1
             if size >= FRAME_FILL or count == RUNS_PER_FRAME_MAX:
@@ -92,7 +92,7 @@ class Codec:
     def _frame(self, me: Address, dest: Address | None, count: int, runs: list[bytes]) -> bytes:
         """A frame with `count` encoded runs.  Each body is copied once, into the frame."""
         names = self._encoder.encode((me.name, "" if dest is None else dest.incarnation))
-        pieces = [_PACKET, names[1:], _ARRAY.pack(_ARRAY16, count), *runs]
+        pieces = [_PACKET + names[1:] + _ARRAY.pack(_ARRAY16, count), *runs]
         self.next_number += 1
         return self.seal.sealed(pieces, me, self.next_number - 1)
 

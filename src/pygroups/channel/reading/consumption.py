@@ -38,8 +38,8 @@ class Consumption:
         self._had_unicasts: Marks = {}
 
     def arrived(self, item: Delivered) -> None:
-        """Note a delivered run, which is unread."""
-        if item.position >= 0 and item.run.origin == self.me:
+        """Note a delivered run of this member, which is unread."""
+        if item.position >= 0:
             self._own_unread.append((item.run.next, max(len(item.run.body), self.run_min)))
 
     def own_unread_bytes(self) -> int:
@@ -53,23 +53,15 @@ class Consumption:
 
     def consume(self, item: Delivered) -> None:
         """Note that the application has consumed this run, and all earlier runs of the same origin."""
-        if item.position >= 0:
-            self._mark(item, self._multicasts, self._had_multicasts)
-        else:
-            self._mark(item, self._unicasts, self._had_unicasts)
-
-    def _mark(self, item: Delivered, pending: Marks, had: Marks) -> None:
         run = item.run
         origin, mark = run.origin, run.first + run.count
         assert origin is not None
-        if mark <= had.get(origin, 0):
-            return
-        had[origin] = pending[origin] = mark
-        if len(had) > MARKS_MAX:  # without a group no view forgets them
-            del had[next(iter(had))]
         if item.position < 0:
-            self.schedule()
+            self._consume_unicast(origin, mark)
             return
+        if mark <= self._had_multicasts.get(origin, 0):
+            return
+        self._had_multicasts[origin] = self._multicasts[origin] = mark
         if origin == self.me:
             unread = self._own_unread
             while unread and unread[0][0] <= mark:
@@ -81,6 +73,14 @@ class Consumption:
             self.schedule()
         elif is_first:
             self.later()
+
+    def _consume_unicast(self, origin: Address, mark: int) -> None:
+        had = self._had_unicasts
+        if mark > had.get(origin, 0):
+            had[origin] = self._unicasts[origin] = mark
+            if len(had) > MARKS_MAX:  # without a group no view forgets them
+                del had[next(iter(had))]
+            self.schedule()
 
     def take(self) -> Consumed | None:
         """The messages that were consumed since the last call; None if there are none."""

@@ -100,7 +100,7 @@ class Inbox:
         self.reading = False
         self.events = Pace(now, SLICE_MESSAGES)
         self.batches = Pace(now, BATCH_MESSAGES, BATCH_TARGET)
-        self.loop_ran = True  # since the application got its last batch
+        self.loop_ran = True  # since the application got its last batch, or before it can get the next one
         self.overflow = Overflow(config)  # messages behind a state that is not set yet
         self.opened: Opened | None = None  # the run whose messages the application is reading
         self.giving: Iterator[bytes] = iter(())  # the unread payloads of the last slice
@@ -117,11 +117,12 @@ class Inbox:
     def put(self, item: Item) -> None:
         """Queue `item` for the application."""
         if type(item) is Delivered:
-            waits = self.states.is_coming
+            waits = self.states.loading is not None and self.states.is_coming
             if waits:
                 item = self.overflow.kept(item, self.queue_bytes)
-            self.queue_bytes += in_memory(item)
-            self.consumption.arrived(item)
+            self.queue_bytes += in_memory(item) if waits else len(item.run.body)
+            if item.run.origin == self.me:
+                self.consumption.arrived(item)
             if self.generous or waits:
                 self._consume_unread(item)
         self.queue.append(item)
@@ -287,10 +288,16 @@ class Inbox:
 
     def _take(self, pace: Pace) -> Iterator[Event] | None:
         """As many messages of the first run as the pace allows; None for a run without messages."""
-        opened = self.opened or self._open_run()
-        if opened is None:
-            return None
-        item, payloads, at = opened
+        if self.opened is not None:
+            item, payloads, at = self.opened
+        else:
+            item, at = self._popped(), 0
+            found = payloads_of(item.run)
+            if found is None:
+                self.drop("malformed body")
+                self.read.append(item)
+                return None
+            payloads = found
         run, rest, room = item.run, len(payloads) - at, pace.allowed - pace.given
         if self.own_read.waiting and self._is_own(item):  # the next slice then tells that this one was read
             wanted = self.own_read.waiting[0][0] + 1 - run.first
@@ -310,16 +317,13 @@ class Inbox:
         assert origin is not None
         return map(Message, repeat(origin), self.giving, count(run.first + at), repeat(item.view), positions)
 
-    def _open_run(self) -> Opened | None:
+    def _popped(self) -> Delivered:
         item = self.queue.popleft()
         assert type(item) is Delivered
-        self.queue_bytes -= in_memory(item)
-        payloads = payloads_of(item.run)
-        if payloads is not None:
-            return Opened(item, payloads, 0)
-        self.drop("malformed body")
-        self.read.append(item)
-        return None
+        body: object = item.run.body
+        if type(body) is bytes:  # as in_memory(), without a call for each run
+            self.queue_bytes -= len(body)
+        return item
 
     def _batch(self, pace: Pace) -> Iterator[Event] | None:
         """The messages of all runs that are queued, up to the first item of another kind."""
@@ -332,8 +336,9 @@ class Inbox:
             messages.extend(self._take(pace) or ())
         if not messages:
             return None
-        self.loop_ran = False
-        asyncio.get_running_loop().call_soon(self._loop_runs)
+        self.loop_ran = not self.queue and self.opened is None  # the next batch comes by a turn, and so by the loop
+        if not self.loop_ran:
+            asyncio.get_running_loop().call_soon(self._loop_runs)
         return iter(messages)
 
     def _loop_runs(self) -> None:
@@ -471,7 +476,8 @@ class NoInbox(Inbox):
 
     def put(self, item: Item) -> None:
         if isinstance(item, Delivered):
-            self.consumption.arrived(item)
+            if item.run.origin == self.me:
+                self.consumption.arrived(item)
             self.consumption.consume(item)
 
     async def next(self, *, whole: bool) -> Iterator[Event]:
