@@ -33,6 +33,11 @@ class Random(Protocol):
     def shuffle(self, x: list[Any], /) -> None: ...
 
 
+def bodiless(run: Run) -> bytes | None:
+    """No layer keeps the bodies of own runs."""
+    return None
+
+
 class Env:
     """The environment of a member's layers: its address, the time (microseconds), random numbers, the configuration,
     and the journal."""
@@ -56,6 +61,7 @@ class Env:
         "me",
         "now",
         "on_merge",
+        "own_body",
         "records",
         "requested",
         "rng",
@@ -90,6 +96,7 @@ class Env:
         self.kept: list[Run] | None = None  # delivered runs of this turn, which the driver stores; None: it stores none
         self.stored: Sequence[tuple[Run, int]] = ()  # those of an earlier process, and the age of each in microseconds
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
+        self.own_body: Callable[[Run], bytes | None] = bodiless  # the body of an own run that came without it
         self.on_merge = KEEP  # how the side that wins a merge is chosen; part of the fingerprint
         self.chooses: Chooses | None = None  # chooses this side; None: no side wins
         self.services = ALONE_IN_A_TEST  # what the layers of the stack give; set before a layer is made

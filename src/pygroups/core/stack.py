@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import ClassVar, Final, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from .driver_events import COMMANDS
 from .errors import PeerError, SealError, UsageError
 from .events import Event, NewView
 from .layer import NEVER, Env, Layer, Record, services_of
+from .own_bodies import with_own_bodies, without_own_bodies
 from .run import Run
 from .services import MEMBERSHIP
 
@@ -29,7 +30,7 @@ class Codec(Protocol):
 class Outlet(Layer):
     """The place below the last layer.  The outlet collects the runs and commands that leave the member in this turn."""
 
-    __slots__ = ("commands", "peers", "sent")
+    __slots__ = ("body_min", "commands", "peers", "returns", "sent")
 
     gives: ClassVar[frozenset[str]] = frozenset({"MULTICAST", "UNICAST"})
 
@@ -38,13 +39,29 @@ class Outlet(Layer):
         self.peers: tuple[Address, ...] = ()  # the receivers of a multicast
         self.sent: dict[tuple[Address | None, tuple[Address, ...]], list[Run]] = {}
         self.commands: list[Event] = []
+        self.returns = False  # some run goes back to its origin
+        self.body_min = env.config.run_bytes // 4 if env.lossless else NEVER  # of a body that is not sent back
 
     def down(self, run: Run) -> None:
         dests = self.peers if run.dest is None else (run.dest,)
         if dests:
             if run.origin is not None:
                 self.env.sent += len(dests)
+                if len(run.body) >= self.body_min and run.origin != self.env.me and run.dest is None:
+                    self.returns = True
             self.sent.setdefault((run.dest, dests), []).append(run)
+
+    def taken(self) -> Iterable[tuple[tuple[Address | None, tuple[Address, ...]], list[Run]]]:
+        """The runs that leave, in order, behind their destination and its receivers."""
+        sent, self.sent = self.sent, {}
+        if not self.returns:
+            return sent.items()
+        self.returns = False
+        return [
+            ((dest, some), part)
+            for (dest, dests), runs in sent.items()
+            for some, part in (without_own_bodies(dests, runs, self.body_min) if dest is None else [(dests, runs)])
+        ]
 
     def down_event(self, event: Event) -> None:
         if isinstance(event, COMMANDS):
@@ -164,6 +181,10 @@ class Stack:
         except PeerError as error:
             self.env.drop(error.reason)
             return not isinstance(error, SealError)
+        for run in runs:
+            if not run.body and run.origin is not None:
+                runs = with_own_bodies(runs, self.env)
+                break
         self._places[-1].above += runs
         self._settle(self._outside)
         return True
@@ -218,10 +239,8 @@ class Stack:
         if outlet.sent:
             encode, me = self.codec.encode, env.me
             frames = [
-                (origin_first(dests, runs[0].origin), encode(me, dest, runs))
-                for (dest, dests), runs in outlet.sent.items()
+                (origin_first(dests, runs[0].origin), encode(me, dest, runs)) for (dest, dests), runs in outlet.taken()
             ]
-            outlet.sent = {}
         output = Output(env.records, frames, outlet.commands, top.above)
         env.records, outlet.commands, top.above = [], [], []
         return output

@@ -118,6 +118,7 @@ class Sequencer(PassingLayer):
         self.queued: dict[Address, tuple[int, int]] = {}  # at the coordinator: the last piece of each origin in a queue
         self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: the runs that wait to be ordered, by origin
         self.early = self._no_early()
+        env.own_body = self._own_body
 
     # -- sending
 
@@ -217,6 +218,11 @@ class Sequencer(PassingLayer):
         if origin == self.env.me:
             self.forward_table.pop((first, index), None)
         return run.pop()
+
+    def _own_body(self, ordered: Run) -> bytes | None:
+        """The body of an own run that comes in the order without it; None if the run is delivered already."""
+        run = self.forward_table.get((ordered.first, ordered.index))
+        return run.body if run is not None and run.count == ordered.count else None
 
     def _drop(self, run: Run, reason: str) -> None:
         """All members drop this run, at the same place in the order."""

@@ -117,7 +117,9 @@ class Codec:
         runs = []
         for wire in packet.runs:
             whole = wire.origin is not None  # the run has payloads, or a piece of one
-            if whole != (wire.count > 0 or wire.index > 0) or whole != (wire.first > 0) or whole != bool(wire.body):
+            if whole != (wire.count > 0 or wire.index > 0) or whole != (wire.first > 0):
+                raise PeerError("malformed run")
+            if whole != bool(wire.body) and not (whole and wire.origin == me and dest is None):  # core/own_bodies.py
                 raise PeerError("malformed run")
             if wire.index and wire.count > 1:
                 raise PeerError("malformed run")
