@@ -10,10 +10,10 @@ from bench.calls import count
 
 
 def test_calls_of_a_run_in_a_flood() -> None:
-    assert count("flood").calls <= 820
+    assert count("flood").calls <= 757
 
 
 def test_calls_and_turns_of_a_lone_message() -> None:
     lone = count("lone")
-    assert lone.calls <= 1_880
-    assert lone.turns <= 7.6
+    assert lone.calls <= 1_525
+    assert lone.turns <= 6.2
