@@ -119,20 +119,23 @@ async def throughput(
     profile: str = "total",
     transport: str = "tcp",
     secret: bool = False,
+    yields: bool = False,
 ) -> dict[str, Any]:
-    """Everybody floods; deliveries and CPU between two instants.  `secret`: all frames are encrypted."""
+    """Everybody floods; deliveries and CPU between two instants, and the share of each member in all messages, the
+    coordinator first.  `secret`: all frames are encrypted.  `yields`: each sender yields after each message."""
     sealed = {"secret": line_of(1, secrets.token_bytes(KEY_NEW))} if secret else {}
     async with Group(members, how, config=config, profile=profile, transport=transport, **sealed) as group:
         first = time.monotonic() + WARM_SECONDS
         last = first + seconds
         busy = asyncio.create_task(busy_between(first, last))
-        sent = await group.all_do("flood", size=size, until=last + COOL_SECONDS, look_at=[first, last])
+        sent = await group.all_do("flood", size=size, until=last + COOL_SECONDS, yields=yields, look_at=[first, last])
         total = sum(answer["accepted"] for answer in sent)
         await group.all_do("wait", count=total, patience=20.0)
         reports = await group.all_do("report")
         stats = (await group.members[0].do("stats"))["stats"]
     verify(reports, total, one_order="TOTAL" in profile_named(profile).services)
-    return {**between(reports, await busy), "counters": stats.get("counters", {})}
+    shares = [round(answer["accepted"] / total, 3) for answer in sent]
+    return {**between(reports, await busy), "shares": shares, "counters": stats.get("counters", {})}
 
 
 async def busy_between(first: float, last: float) -> float:
@@ -243,7 +246,7 @@ async def run(options: argparse.Namespace) -> None:
         for how in options.how:
             result = common.Result("total_order")
             tries = [
-                await throughput(options.members, size, how, options.seconds, options.config)
+                await throughput(options.members, size, how, options.seconds, options.config, yields=options.yields)
                 for _ in range(options.repeat)
             ]
             tries.sort(key=lambda one: one["cpu_s_per_million_deliveries"])
@@ -253,6 +256,7 @@ async def run(options: argparse.Namespace) -> None:
                 members=options.members,
                 size=size,
                 how=how,
+                yields=options.yields,
                 config=options.config,
                 budget_cpu_s_per_million=BUDGETS.get((how, size)) if options.members == 4 else None,
                 **tries[len(tries) // 2],
@@ -273,6 +277,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=5.0, help="counted, of each load")
     options.add_argument("--repeat", type=int, default=3, help="times each load; the median is written")
     options.add_argument("--seal", action="store_true", help="compare throughput with and without a secret")
+    options.add_argument("--yields", action="store_true", help="each sender lets other tasks run after each message")
     options.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True)
     options.add_argument("--config", type=json.loads, default={}, help="of the members, as JSON; throughput only")
     asyncio.run(run(options.parse_args()))

@@ -86,14 +86,16 @@ class Worker:
 
     # -- sending
 
-    async def flood(self, size: int, until: float) -> None:
-        """As fast as the window allows."""
+    async def flood(self, size: int, until: float, yields: bool = False) -> None:
+        """As fast as the window allows.  `yields`: other tasks run after each message."""
         send, pad, pack, index = self.channel.send, bytes(size - HEAD_BYTES), HEAD.pack, self.index
         number = self.accepted
         while time.monotonic() < until:
             for _ in range(YIELD_EVERY):
                 await send(pack(index, number) + pad)
                 number += 1
+                if yields:
+                    await asyncio.sleep(0)
         self.accepted = number
 
     async def drip(self, size: int, rate: float, until: float) -> None:
