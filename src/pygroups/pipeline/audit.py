@@ -76,7 +76,7 @@ def audit(
     with timings("opening the table"):
         if remote is None:
             facts = facts_of(table)
-        recorded = opened(session, facts, small=small)
+        recorded = opened(session, facts, small=small, room=kept / "silver/merged" if remote is None else None)
     store = Store(session, kept, lasting=out is not None, small=small)
     with damage_told(facts):
         return _judged(session, recorded, facts.manifest, store, timings, done)

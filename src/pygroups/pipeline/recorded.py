@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ from pygroups.pipeline.history import History
 from pygroups.pipeline.ingest import Table, layout
 from pygroups.pipeline.ingest.table import damaged, read_batches, read_rows
 from pygroups.pipeline.linked import linked_of
+from pygroups.pipeline.merged import MANY_FILES, merge
 from pygroups.pipeline.schemas import EVENTS, RUNS, VOTES
 from pygroups.pipeline.store import literally
 from pygroups.pipeline.tables import Recorded
@@ -94,13 +96,15 @@ def facts_of(table: Table) -> Facts:
     )
 
 
-def open_table(session: SparkSession, table: Table, *, small: bool) -> Recorded:
+def open_table(session: SparkSession, table: Table, *, small: bool, room: Path | None = None) -> Recorded:
     """The history in a table on this machine; `opened` and `facts_of` in one call."""
-    return opened(session, facts_of(table), small=small)
+    return opened(session, facts_of(table), small=small, room=room)
 
 
-def opened(session: SparkSession, facts: Facts, *, small: bool) -> Recorded:
-    """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged."""
+def opened(session: SparkSession, facts: Facts, *, small: bool, room: Path | None = None) -> Recorded:
+    """The history in a table. With `small` each of its tables is one partition, so that nothing has to be exchanged;
+    many files of a table on this machine are merged into one in the folder `room`, if one is given.
+    """
 
     def gathered(frame: DataFrame) -> DataFrame:
         return frame.coalesce(1) if small else frame
@@ -109,7 +113,10 @@ def opened(session: SparkSession, facts: Facts, *, small: bool) -> Recorded:
         return gathered(session.createDataFrame(rows))
 
     def parquet(folder: str, files: list[str], schema: StructType) -> DataFrame:
-        return gathered(rows_in(session, facts.path, folder, files, schema))
+        if not small or room is None or len(files) < MANY_FILES:
+            return gathered(rows_in(session, facts.path, folder, files, schema))
+        merge(files, layout.ROWS[folder], room / f"{folder}.parquet")
+        return gathered(literally(session).schema(schema).parquet(str(room / f"{folder}.parquet")))
 
     ids = facts.names.filter(pc.equal(facts.names["kind"], "history"))
     lives = facts.lives.select(["profile", "services", "whole", "open"]).to_pylist()

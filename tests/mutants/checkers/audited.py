@@ -70,7 +70,7 @@ class Planted:
             return find(tables, rules, found, names)
 
         audit.find = noting
-        recorded = audit.open_table(self.session, Table(self.table), small=True)
+        recorded = audit.opened(self.session, audit.facts_of(Table(self.table)), small=True)
         rules = [rule for rule in audit.RULES if rule.promise in wanted]
         with tempfile.TemporaryDirectory() as folder:
             store = audit.Store(self.session, Path(folder), small=True)

@@ -91,6 +91,9 @@ VOTES: Final = pa.schema(
 )
 """One row per `stable` or `purge` record."""
 
+ROWS: Final = {"runs": RUNS, "events": EVENTS, "votes": VOTES}
+"""The tables that are partitioned by group and day."""
+
 NAMES: Final = pa.schema(
     [
         ("group", pa.string()),

@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pygroups.pipeline.ingest.layout import EVENTS, RUNS, VOTES
+from pygroups.pipeline.ingest.layout import ROWS
 
 ROW_GROUP: Final = 1 << 18
 """Rows that are written together; minima and maxima of each column stand with them."""
-_SCHEMAS: Final = {"runs": RUNS, "events": EVENTS, "votes": VOTES}
 _DAY_US: Final = 86_400_000_000
 _FIRST_DAY: Final = (date(1, 1, 1) - date(1970, 1, 1)).days
 _LAST_DAY: Final = (date(9999, 12, 31) - date(1970, 1, 1)).days
-_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = frozenset([*map(chr, range(1, 32)), *"\"#%'*/:=?\\\x7f{[]^"])
 _DICTIONARIES: Final = ("life", "view", "history", "sender", "stream", "peer", "kind", "view_creator")
 _RISING: Final = ("index", "time_us", "mono_us", "first", "seq", "position", "order", "expected")
@@ -26,7 +25,7 @@ _RISING: Final = ("index", "time_us", "mono_us", "first", "seq", "position", "or
 
 def escaped(value: str) -> str:
     """A partition's value as Spark writes it into the name of a folder."""
-    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value) or _NO_VALUE
+    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value) or NO_VALUE
 
 
 @dataclass
@@ -69,11 +68,11 @@ class Sink:
 
     def _begin(self, table: str, day: int | None) -> _Open:
         assert self._group is not None  # add() sets it
-        text = _NO_VALUE if day is None else (date(1970, 1, 1) + timedelta(day)).isoformat()
+        text = NO_VALUE if day is None else (date(1970, 1, 1) + timedelta(day)).isoformat()
         name = f"{table}/group={escaped(self._group)}/day={text}/{self._file}"
         path = self._out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        schema = _SCHEMAS[table]
+        schema = ROWS[table]
         writer = pq.ParquetWriter(
             path,
             schema,
