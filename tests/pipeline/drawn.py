@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pygroups.sim.schedules.catalog import WHOLE_JOURNALS
 
-SCHEDULES: Final = 8  # of each profile
-FULL_DISKS: Final = 8  # schedules of each profile with full disks, from the seed
+SCHEDULES: Final = 4  # of each profile; `make long` plays more
+FULL_DISKS: Final = 4  # schedules of each profile with full disks, from the seed
 FULL_DISKS_FIRST: Final = 100_000
 PROFILES: Final = ("fifo", "total")
 UNICAST_FIRST: Final = 200_000  # the first seed of the schedules without a group

@@ -21,7 +21,8 @@ from tests.pipeline.drawn import PROFILES, SCHEDULES, play_drawn
 Record = list[Any]  # kind, index, time_us, mono_us, view, and the fields of the kind
 Journal = list[Record]
 KIND, INDEX, VIEW = 0, 1, 4
-EACH: Final = 2
+EACH: Final = 1
+"""Of each fault and profile; `make long` plants more."""
 
 
 def save_faulty(root: Path) -> Path:
