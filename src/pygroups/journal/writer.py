@@ -184,7 +184,8 @@ class JournalWriter:
         self._size = 0  # of the whole frames
         self._sound = True  # behind them nothing stands, and the file has a name
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            for folder in (self.folder.parent, self.folder):  # their names and files are for this user alone
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = _locked(self.folder / LOCK_NAME)
         except OSError as error:
             raise JournalError(f"the journal in {self.folder} cannot be opened: {_why(error)}") from error
