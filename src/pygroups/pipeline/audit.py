@@ -25,7 +25,7 @@ from pygroups.pipeline.prepare import prepare
 from pygroups.pipeline.promises import RULES, unjudged
 from pygroups.pipeline.recorded import damage_told, facts_of, opened
 from pygroups.pipeline.remote import history_there
-from pygroups.pipeline.session import SMALL_BYTES, NoSpark, is_local, make_session, set_up
+from pygroups.pipeline.session import SMALL_BYTES, NoSpark, describe, is_local, make_session, set_up
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.tables import Recorded, Tables
 from pygroups.pipeline.timings import Timings
@@ -88,8 +88,10 @@ def _judged(
     if not any(manifest["rows"].to_pylist()) and manifest["damage"].null_count == manifest.num_rows:
         raise NotAJournal("the journals have no record yet, so nothing can be judged: run the audit again later")
     rules = with_occasion(recorded, RULES)
+    describe(session, "pygroups audit: preparing the tables")
     with timings("preparing the tables"):
         tables = prepare(recorded, rules, store)
+    describe(session, f"pygroups audit: judging {len(rules)} promises")
     with timings(f"judging {len(rules)} promises"):
         verdicts = judge(tables, rules, recorded, store)
     files, rows = len(_segments(manifest)), sum(manifest["rows"].to_pylist())
