@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pygroups.pipeline.session import java_options, sets_memory
+from pygroups.pipeline.timings import processes_below, seconds_of
 
 WANTED = "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:TieredStopAtLevel=1"
 
@@ -56,3 +57,9 @@ def test_the_end_of_the_jvm_prints_no_traceback(spark: SparkSession, capsys: pyt
     except EOFError:
         server.handle_error(None, ("127.0.0.1", 1))
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_process_that_ends_while_it_is_counted_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers end at any time: between the list of their threads and a look at them, too."""
+    monkeypatch.setattr("os.listdir", lambda path: ["0"])  # a thread that is gone
+    assert list(processes_below(2**22 + 1)) == [] and seconds_of(2**22 + 1) == 0

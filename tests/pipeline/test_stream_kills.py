@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pygroups.pipeline.timings import _seconds_of, processes_below
+from pygroups.pipeline.timings import processes_below, seconds_of
 from tests.pipeline import streamed
 from tests.pipeline.catalog import all_planted
 from tests.pipeline.test_stream import CHOSEN, grown
@@ -26,7 +26,7 @@ def command(journal: Path, out: Path) -> list[str]:
 
 def cpu_of(process: subprocess.Popen[bytes]) -> float:
     """The CPU seconds of a process and of all below it: a clock that is deaf to the load of the machine."""
-    return sum(map(_seconds_of, [process.pid, *processes_below(process.pid)]))
+    return sum(map(seconds_of, [process.pid, *processes_below(process.pid)]))
 
 
 def played(command: list[str], until: float = math.inf) -> tuple[int | None, float]:

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,24 +35,31 @@ def cpu_seconds() -> float:
         + own.system
         + own.children_user
         + own.children_system
-        + sum(map(_seconds_of, processes_below(os.getpid())))
+        + sum(map(seconds_of, processes_below(os.getpid())))
     )
 
 
 def processes_below(process: int) -> Iterator[int]:
     """All living processes below `process`."""
-    for file in Path(f"/proc/{process}/task").glob("*/children"):
-        try:
-            found = file.read_text().split()
-        except OSError:
-            continue
-        for child in map(int, found):
-            yield child
-            yield from processes_below(child)
+    for child in _children_of(process):
+        yield child
+        yield from processes_below(child)
 
 
-def _seconds_of(process: int) -> float:
-    """CPU seconds of a process and of its children that have ended."""
+def _children_of(process: int) -> Iterator[int]:
+    """None of a process, or of a thread, that ends meanwhile."""
+    tasks = Path(f"/proc/{process}/task")
+    try:
+        threads = os.listdir(tasks)
+    except OSError:
+        return
+    for thread in threads:
+        with suppress(OSError):
+            yield from map(int, (tasks / thread / "children").read_text().split())
+
+
+def seconds_of(process: int) -> float:
+    """CPU seconds of a process and of its children that have ended; 0 of one that has ended itself."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
