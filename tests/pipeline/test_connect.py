@@ -158,7 +158,7 @@ def test_ingest_and_sweep_with_a_server(tmp_path: Path, cluster: tuple[str, str]
     added = run("ingest", journals, "--out", out, "--remote", cluster[1], "--json")
     assert added.returncode == 0 and json.loads(added.stdout)["rows"] == ingest([journals], tmp_path / "here").rows
     assert Table(out).manifest().num_rows > 0
-    refused = run("ingest", tmp_path, "--out", out / "manifest", "--remote", cluster[1])
+    refused = run("ingest", journals, "--out", out / "manifest", "--remote", cluster[1])
     assert refused.returncode == 2 and "give --out a table or a new folder" in refused.stderr
     played = [
         run(
