@@ -27,8 +27,19 @@ HOME: Final = Path(__file__).resolve().parents[1]
 BESIDE: Final = {
     "processes": ("e2e",),
     "commands": ("cli", "examples", "testing", "contrib"),
-    "audit": ("pipeline/test_[a-oq-r]*.py", "pipeline/test_pl*.py", "pipeline/test_s[f-o]*.py"),
-    "audit, second half": ("pipeline/test_p[!l]*.py", "pipeline/test_s[!f-o]*.py", "pipeline/test_[t-z]*.py"),
+    "audit": (
+        "pipeline/test_[a-or]*.py",
+        "pipeline/test_pl*.py",
+        "pipeline/test_si*.py",
+        "pipeline/test_source.py",
+        "pipeline/test_source_s*.py",
+    ),
+    "audit, second half": (
+        "pipeline/test_p[!l]*.py",
+        "pipeline/test_s[!io]*.py",
+        "pipeline/test_source_ordered.py",
+        "pipeline/test_[qt-z]*.py",
+    ),
     "mutants": ("mutants", "house", "exhaustive"),
     "simulator": ("sim",),
     "scenarios": ("scenarios",),
