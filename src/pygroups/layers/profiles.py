@@ -5,7 +5,7 @@ the channel, the simulator, the journal and the audit ask for a service, and nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Final, NamedTuple
 
 from pygroups.core.errors import UsageError
@@ -126,17 +126,25 @@ def _unicast() -> Profile:
     )
 
 
-class _Profiles(Mapping[str, Profile]):
+class _Profiles(MutableMapping[str, Profile]):
     """Profiles by name.  Each is made when it is first asked for, and imports the layers that `total` does not have."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Profile]]) -> None:
-        self._makers = makers
+        self._makers = dict(makers)
         self._made: dict[str, Profile] = {}
 
     def __getitem__(self, name: str) -> Profile:
         if name not in self._made:
             self._made[name] = self._makers[name]()
         return self._made[name]
+
+    def __setitem__(self, name: str, profile: Profile) -> None:
+        self._made[name] = profile
+        self._makers[name] = lambda: profile
+
+    def __delitem__(self, name: str) -> None:
+        self._made.pop(name, None)
+        del self._makers[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -145,7 +153,7 @@ class _Profiles(Mapping[str, Profile]):
         return len(self._makers)
 
 
-PROFILES: Final[Mapping[str, Profile]] = _Profiles(
+PROFILES: Final[MutableMapping[str, Profile]] = _Profiles(
     {
         "fifo": _fifo,
         "total": _total,
