@@ -29,7 +29,7 @@ from .world import BEGIN, COUNT, NAMES, Choice, State, World
 def test_a_join_in_every_order(profile: str) -> None:
     found = Search(NAMED["C joins"]._replace(crashes=0), profile).run()
     assert found.violation is None and found.complete
-    assert found.states > 500
+    assert found.states > 300
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_crash_before_a_step_elsewhere_and_that_step_lead_to_the_same(isolatio
                     assert world.after(after, crash) == world.after(world.after(state, crash), choice)
             own = [one for one in world.choices(after) if one.who >= 0 and earlier >> one.who & 1]
             assert set(own) <= set(world.choices(state)), "a process that may crash before has no new choice"
-    assert compared > 1_000
+    assert compared > 500
 
 
 # -- classes

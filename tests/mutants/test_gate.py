@@ -126,7 +126,7 @@ def test_a_file_of_a_room_leads_to_the_tests_that_speak_most_of_it() -> None:
     outbox, *others = made.tests_of(Path("pygroups/channel/sending/outbox.py"))
     assert outbox == "tests/channel/test_outbox.py" and len(others) < made.FILES
     assert 0 < len(made.tests_of(Path("pygroups/channel/waits.py"))) <= made.FILES, "those of a module that imports it"
-    assert made.tests_of(Path("pygroups/wire/codec.py"))[0] == "tests/wire/test_codec.py"
+    assert "tests/wire/test_codec.py" in made.tests_of(Path("pygroups/wire/codec.py"))
     assert made.tests_of(Path("pygroups/_version.py")) == []
     assert all((gate.HOME / test).exists() for test in (outbox, *others))
 
