@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from pygroups.cli.audit import HERE, Cluster, in_words
+from pygroups.cli.audit import in_words
 from pygroups.cli.extras import check_spark
 from pygroups.cli.progress import say
 from pygroups.cli.refusals import FAILED, one_line
-from pygroups.core.errors import NotBuilt, UsageError
+from pygroups.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -36,7 +36,7 @@ def stream(
     out: Path | None = None,
     checkpoint: Path | None = None,
     once: Annotated[bool, Parameter(negative=())] = False,
-    cluster: Cluster = HERE,
+    master: str | None = None,
 ) -> int:
     """Check the promises while the members still write.
 
@@ -50,20 +50,19 @@ def stream(
         Spark's checkpoint, by default the folder checkpoint in --out. After an interruption the same command goes on.
     once
         Judge what the journals have now, and end. A later call goes on there.
+    master
+        The Spark cluster, for instance spark://host:7077. By default the cores of this machine (local[*]). The journals
+        and the folder of --out must be at the same place on all machines.
     """
     if out is None:
         raise UsageError("give the folder of the tables, for instance: pygroups stream journal/ --out found/")
-    if cluster.remote is not None:
-        raise NotBuilt(
-            "--remote is not built for a stream: run it beside the journals, on this machine or with --master"
-        )
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file: --out names a folder for the tables")
     check_spark(what="the stream")
-    return _streamed(journal.absolute(), out.absolute(), (checkpoint or out / "checkpoint").absolute(), once, cluster)
+    return _streamed(journal.absolute(), out.absolute(), (checkpoint or out / "checkpoint").absolute(), once, master)
 
 
-def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: Cluster) -> int:
+def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, master: str | None) -> int:
     from pygroups.journal.reader import NotAJournal, find_segments
     from pygroups.pipeline.ingest import NotATable, NotTheSame
     from pygroups.pipeline.recorded import NamesCollide
@@ -74,7 +73,7 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, cluster: C
     try:
         small = sum(segment.size for segment in find_segments([journal])) <= SMALL_BYTES
         say("starting Spark ...")
-        session = make_session(master=cluster.master, small=small)
+        session = make_session(master=master, small=small)
         running = Stream(session, out, checkpoint, _tell, small=small)
         try:
             running.claim()
