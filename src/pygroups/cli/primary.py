@@ -31,7 +31,8 @@ def primary(
     group
         The name of the group. One of its members must run on this machine, under this user.
     gone
-        The member that has ended, as NAME@INCARNATION, as the members' logs name it.
+        The member that has ended, as NAME@INCARNATION, as the members' logs name it. It counts no more from now on:
+        start no process with its journal folder again, because other members may count that one in its place.
     as_json
         Print one JSON object on standard output.
     """

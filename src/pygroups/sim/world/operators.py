@@ -82,4 +82,6 @@ def vouch_for(world: World, member: SimulatedMember, gone: Address) -> None:
     world.count("operator vouches")
     world.count("operator vouches before a birth" if member.view is None else "operator vouches in a view")
     world.tell(member.address.name, f"an operator vouches for {gone}")
+    if gone.name not in world.running:
+        world.folders.pop(gone.name, None)  # no process answers for it at members that do not know the word
     member.ask(Vouched(gone))
