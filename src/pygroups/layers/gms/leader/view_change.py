@@ -95,7 +95,8 @@ class ViewChange:
         membership.rise_above(wanted.highest)
         ballot = membership.next_ballot()
         membership.heard_of(ballot)
-        self.hurried_at, choose = NEVER, self.env.chooses
+        self.hurried_at = NEVER
+        choose = self.env.chooses
         self.attempt = attempt = MergeAttempt(membership.current, wanted, ballot, self.env.now, number, choose)
         for member in attempt.asked:
             membership.tell(member, Collect(ballot, attempt.view_of(member).id, wanted.merge))
