@@ -34,6 +34,7 @@ class Attacker(threading.Thread):
         self.place = host, int(port)
         self.count = count
         self.opened = 0
+        self.half_way, self.measured = threading.Event(), threading.Event()
 
     def run(self) -> None:
         held: list[socket.socket] = []
@@ -47,6 +48,9 @@ class Attacker(threading.Thread):
             self.opened += 1
             if len(held) > OPEN_AT_ONCE:
                 held.pop(0).close()
+            if self.opened == self.count // 2:
+                self.half_way.set()
+                self.measured.wait(60)
         for sock in held:
             sock.close()
 
@@ -90,8 +94,9 @@ def attacked(count: int, strangers_max: int = STRANGERS) -> int:
                 await until(lambda sent=sent: len(b.frames) == sent)
                 most = max(most, len(b.net.door.strangers) + len(b.net.door.incoming))
                 assert b.net.door.kept_bytes < 1 << 20
-                if not half and attacker.opened > count // 2:
+                if attacker.half_way.is_set() and not half:
                     half = memory()
+                    attacker.measured.set()
                 await asyncio.sleep(0.01)
             assert memory() - half < GROWTH
             assert attacker.opened == count
