@@ -239,10 +239,23 @@ def servers(name: str, ports: list[int], folder: Path) -> Iterator[list[int]]:
         return
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            time.sleep(1.0)
+            for port in ports[: 2 if name == "ZeroMQ" else 1]:
+                wait_for(port)
             yield [process.pid]
         finally:
             process.terminate()
+
+
+def wait_for(port: int) -> None:
+    """Until a process listens there.  Raises OSError after some seconds."""
+    until = time.monotonic() + 20
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), 1).close()
+        except ConnectionRefusedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 def cpu_of(pid: int) -> float:
