@@ -147,8 +147,8 @@ def _begin_anew_without_folders(world: World, chains: Sequence[Chain]) -> None:
     members = [member for member in world.running.values() if member.view is not None]
     formers = [member.env.former for member in world.running.values() if member.view is None]
     former = {life.address: life.view for life in formers if life is not None and life.view is not None}
-    gone = chains[0].vouched_ones if chains else {}  # a process that answers for one of these does not count
-    here = [one for one in (*[member.address for member in members], *former) if one not in gone]
+    gone = chains[0].vouched_ones if chains else {}  # no process answers for these (operators.py)
+    here = [*[member.address for member in members], *former]
     held = {member.view.id for member in members if member.view is not None}
     held |= {view.id for view in former.values() if view is not None}
     if members and chains:
