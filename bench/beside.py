@@ -1,14 +1,13 @@
 """What a user would pick instead, with the same load on the same machine in one run: four processes that all send as
 fast as they can, each of which receives all messages in one order, which is verified; then a lone sender.
 
-    python bench/beside.py              # needs: apt-get install redis-server libjgroups-java default-jdk-headless
+    python bench/beside.py              # needs: apt-get install redis-server
                                         #        pip install pyzmq pysyncobj
     python bench/beside.py --table      # writes the last figures into docs/performance.md
 
 - Redis streams: XADD in pipelines, XREAD in each process; a server without disk and without a copy.
 - ZeroMQ forwarder: one more process that sends on (PULL to PUB) what all the others push to it; nothing is repeated.
-- PySyncObj: a replicated list of Raft, in memory, of four processes.
-- JGroups: the stack TCP with SEQUENCER, of the version that Debian has, from Java.
+- PySyncObj: a replicated log of Raft, in memory and never compacted, of four processes.
 
 A process has at most IN_FLIGHT bytes of its own on their way.  CPU seconds are those of all processes, servers too.
 What is not installed is named and left out.
@@ -31,6 +30,7 @@ import statistics
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,9 +43,9 @@ import total_order
 MEMBERS: Final = 4
 HEAD: Final = struct.Struct(">BxxxI")  # who sent it, and its number there
 IN_FLIGHT: Final = 1 << 20
+PATIENCE: Final = 90.0  # seconds for one load, beside its own
 WARM_SECONDS, COOL_SECONDS = 2.0, 0.5
 LONE: Final = (100, 200)  # bytes, and messages a second
-JAR: Final = Path("/usr/share/java/jgroups.jar")
 PAGE: Final = common.HOME / "docs" / "performance.md"
 TABLE: Final = re.compile(r"(<!-- figures: bench/beside.py -->\n).*?(<!-- end of the figures -->\n)", re.DOTALL)
 
@@ -137,7 +137,9 @@ class Raft:
                 came.append(payload)
 
         nodes = [f"127.0.0.1:{port}" for port in ports]
-        conf = SyncObjConf(autoTick=False, commandsQueueSize=1_000_000)
+        # Without compaction: a process that lags would get a state in place of messages.
+        whole = {"logCompactionMinEntries": 1 << 30, "logCompactionMinTime": 1 << 30}
+        conf = SyncObjConf(autoTick=False, commandsQueueSize=1_000_000, **whole)
         self.log, self.came = Log(nodes[index], nodes[:index] + nodes[index + 1 :], conf), came
         until = time.monotonic() + 20
         while not self.log.isReady() and time.monotonic() < until:
@@ -159,16 +161,15 @@ PEERS: Final[dict[str, Callable[[int, list[int]], Peer]]] = {
     "ZeroMQ": ZeroMQ,
     "PySyncObj": Raft,
 }
-JGROUPS: Final = "JGroups"
 
 
 def missing(name: str) -> str:
     """What has to be installed for a system; empty if all is there."""
     modules = {"Redis streams": ("redis",), "ZeroMQ": ("zmq",), "PySyncObj": ("pysyncobj",)}.get(name, ())
-    programs = {"Redis streams": ("redis-server",), JGROUPS: ("java", "javac")}.get(name, ())
     lacking = [one for one in modules if importlib.util.find_spec(one) is None]
-    lacking += [one for one in programs if shutil.which(one) is None]
-    return ", ".join([*lacking, *([str(JAR)] if name == JGROUPS and not JAR.exists() else [])])
+    if name == "Redis streams" and shutil.which("redis-server") is None:
+        lacking.append("redis-server")
+    return ", ".join(lacking)
 
 
 # -- one process
@@ -265,9 +266,6 @@ def cpu_of(pid: int) -> float:
 
 def command_of(name: str, index: int, ports: list[int], folder: Path) -> list[str]:
     file = str(folder / str(index))
-    if name == JGROUPS:
-        classes = f"{JAR}:/usr/share/java/commons-logging.jar:{folder}"
-        return ["java", "-Xmx1g", "-cp", classes, "Order", str(index), file, *map(str, ports)]
     return [sys.executable, __file__, "--member", name, str(index), file, *map(str, ports)]
 
 
@@ -276,9 +274,6 @@ def measured(name: str, size: int, seconds: float, *, lone: bool = False) -> dic
     ports = free_ports(MEMBERS)
     with TemporaryDirectory() as name_of_folder, contextlib.ExitStack() as stack:
         folder = Path(name_of_folder)
-        if name == JGROUPS:
-            source = Path(__file__).with_name("Order.java")
-            subprocess.run(["javac", "-nowarn", "-cp", str(JAR), "-d", str(folder), str(source)], check=True)
         pids = stack.enter_context(servers(name, ports, folder))
         processes = []
         for index in range(MEMBERS):
@@ -286,6 +281,9 @@ def measured(name: str, size: int, seconds: float, *, lone: bool = False) -> dic
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             stack.callback(process.kill)
             processes.append(process)
+        late = threading.Timer(PATIENCE + seconds, lambda: [process.kill() for process in processes])
+        late.start()
+        stack.callback(late.cancel)
         for process in processes:
             answer_of(process, "ready")
         at = time.monotonic() + 0.5
@@ -383,7 +381,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--seconds", type=float, default=4.0, help="of each load")
     options.add_argument("--repeat", type=int, default=3)
-    options.add_argument("--only", nargs="*", default=["pygroups", JGROUPS, *PEERS], help="of these systems")
+    options.add_argument("--only", nargs="*", default=["pygroups", *PEERS], help="of these systems")
     options.add_argument("--table", action="store_true", help="measure nothing, write the table of the page")
     options.add_argument("--member", nargs="*", help=argparse.SUPPRESS)
     options.add_argument("--forward", nargs="*", type=int, help=argparse.SUPPRESS)
