@@ -3,15 +3,10 @@
 `found/bugs.toml` has it, under the name of the schedule, in the form of the planted bugs.  What a schedule leaves to
 chance (the delay of each frame) changes whenever a layer draws once more or sends one head more, so a schedule is
 played under other chances too, as many as CHANCES: under one of them the bug must show.
-
-    python -m tests.sim.guards FILE.json CHANCES     plays it with the pygroups that Python finds
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -20,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from tests.mutants import gate
-from tests.mutants.planting import changes, plant
+from tests.mutants.planted_in_place import planted_in_place
+from tests.mutants.planting import changes
 
 if TYPE_CHECKING:
     from pygroups.layers.profiles import Profile
 
 FOUND: Final = Path(__file__).with_name("found")
-HOME: Final = Path(__file__).parents[2]
 CHANCES: Final = 40
 HOLDS: Final = "holds"
 
@@ -71,17 +66,7 @@ def patch_of(name: str) -> gate.Mutant:
     return gate.Mutant(name, entry["bug"], "", changes(entry))
 
 
-def with_its_bug(name: str, folder: Path) -> str:
-    """What comes of the schedule `name` in a copy of the source, in `folder`, in which its bug is planted."""
-    source = folder / "src"
-    gate.copy_source(source)
-    plant(name, patch_of(name).changes, source)
-    command = [sys.executable, "-m", "tests.sim.guards", str(FOUND / f"{name}.json"), str(CHANCES)]
-    environment = {**os.environ, "PYTHONPATH": f"{source}:{HOME}", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-if __name__ == "__main__":
-    print(first_failure(Path(sys.argv[1]), int(sys.argv[2])))
+def with_its_bug(name: str) -> str:
+    """What comes of the schedule `name` while its bug is planted in this process."""
+    with planted_in_place(patch_of(name).changes):
+        return first_failure(FOUND / f"{name}.json", CHANCES)
