@@ -17,7 +17,7 @@ import pyarrow as pa
 from pygroups._version import __version__
 from pygroups.core.errors import UsageError
 from pygroups.journal.reader import LeftOut, NotAJournal
-from pygroups.pipeline.ingest import IngestResult, NotATable, NotTheSame, Table, ingest
+from pygroups.pipeline.ingest import Compacted, IngestResult, NotATable, NotTheSame, Table, compact, ingest
 from pygroups.pipeline.ingest.layout import is_table
 from pygroups.pipeline.ingest.table import journals_only
 from pygroups.pipeline.recorded import Facts, NamesCollide, facts_of
@@ -100,6 +100,15 @@ def ingested_there(session: "SparkSession", journals: Sequence[str], out: str, j
 
 def _ingested(journals: list[str], out: str, jobs: int | None) -> Answer:
     return {"result": _packed_result(ingest(journals, Path(out), jobs=jobs))}
+
+
+def compacted_there(session: "SparkSession", out: str) -> Compacted:
+    """`compact` where Spark's tasks run, with its errors."""
+    return Compacted(**json.loads(ask(session, _compacted, out)["result"]))
+
+
+def _compacted(out: str) -> Answer:
+    return {"result": json.dumps(asdict(compact(Path(out)))).encode()}
 
 
 def history_there(session: "SparkSession", paths: Sequence[str], kept: str) -> tuple[Facts, IngestResult]:

@@ -4,14 +4,12 @@ A commit exists when its manifest file exists.  The manifest is renamed into pla
 files that a killed ingest left behind.
 """
 
-import fcntl
 import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +17,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pygroups.journal.reader import LeftOut, Segment, find_journals
+from pygroups.pipeline.ingest.commits import cleaned, locked, next_commit, unfinished, write_whole
 from pygroups.pipeline.ingest.known import CARRIED, known_to
-from pygroups.pipeline.ingest.layout import AUDITED, FORMAT, LOCK_FILE, MANIFEST, TABLE_FILE, is_table
+from pygroups.pipeline.ingest.layout import AUDITED, FORMAT, MANIFEST, TABLE_FILE, is_table
 from pygroups.pipeline.ingest.plan import LifeParts, Plan, plan
-from pygroups.pipeline.ingest.table import NotATable, Table, write_rows
+from pygroups.pipeline.ingest.table import NotATable, write_rows
 from pygroups.pipeline.ingest.work import IngestedRows, work_on
 from pygroups.pipeline.verdict import Quarantined
 
@@ -30,7 +29,6 @@ SMALL_BYTES: Final = 64 << 20
 """Up to this number of new bytes is read in this process, because a pool would take longer to start."""
 _BATCH_BYTES: Final = 32 << 20
 _BATCHES_A_JOB: Final = 4
-_TABLES: Final = ("runs", "events", "votes", "names", "carried", "manifest")
 
 
 @dataclass
@@ -85,12 +83,11 @@ def ingest_segments(
 ) -> IngestResult:
     """The same for known segments, of which the first `size` bytes count.  Raises NotATable, NotTheSame, OSError."""
     began, used = time.perf_counter(), time.process_time()
-    with _locked(_prepared(out)):
-        table = Table(out)
-        _remove_leftovers(table)
+    with locked(_prepared(out)):
+        table = cleaned(out)
         what = plan(segments, known_to(table))
         result = IngestResult(files=what.files, skipped=what.skipped)
-        commit = _next_commit(table)
+        commit = next_commit(table)
         done = _work(out, commit, what, jobs, progress)
         _commit(out, commit, done, result)
     result.seconds = time.perf_counter() - began
@@ -102,43 +99,14 @@ def ingest_segments(
 def _prepared(out: Path) -> Path:
     """The folder `out` as a table, made if it is missing or holds only the files of an audit of another table."""
     if not is_table(out):
-        ours = {_begun(out / TABLE_FILE), *(out / name for name in AUDITED)}
+        ours = {unfinished(out / TABLE_FILE), *(out / name for name in AUDITED)}
         if out.exists() and (not out.is_dir() or set(out.iterdir()) - ours):
             raise NotATable(f"{out} is neither empty nor a table of journals: give --out a table or a new folder")
         out.mkdir(parents=True, exist_ok=True)
-        _write_whole(out / TABLE_FILE, lambda path: path.write_text(json.dumps({"format": FORMAT}), encoding="utf-8"))
+        write_whole(out / TABLE_FILE, lambda path: path.write_text(json.dumps({"format": FORMAT}), encoding="utf-8"))
     for folder in ("manifest", "carried"):
         (out / folder).mkdir(exist_ok=True)
     return out
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Allow one ingest at a time. The end of a process, even by a kill, releases the lock."""
-    lock = os.open(out / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise NotATable(f"another ingest writes to the table {out}: try again after it has ended") from error
-        yield
-    finally:
-        os.close(lock)
-
-
-def _remove_leftovers(table: Table) -> None:
-    """Remove the files of commits that have no manifest."""
-    commits = set(table.commits)
-    for name in _TABLES:
-        for file in (table.path / name).rglob("*.parquet*"):
-            if file.name.partition("-")[0].partition(".")[0] not in commits:
-                file.unlink()
-
-
-def _next_commit(table: Table) -> str:
-    """Microseconds since 1970, or more if the clock is not later than the last commit."""
-    last = int(table.commits[-1]) if table.commits else 0
-    return f"{max(time.time_ns() // 1000, last + 1):016d}"
 
 
 def _work(
@@ -190,20 +158,8 @@ def _commit(out: Path, commit: str, done: Sequence[IngestedRows], result: Ingest
     write_rows(_rows(carried, CARRIED), out / "carried" / f"{commit}-0.parquet")
     manifest.sort(key=lambda row: (row["group"], row["address"], row["segment"], row["begin"]))
     whole = _rows(manifest, MANIFEST)
-    _write_whole(out / "manifest" / f"{commit}.parquet", lambda path: write_rows(whole, path))
+    write_whole(out / "manifest" / f"{commit}.parquet", lambda path: write_rows(whole, path))
 
 
 def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
-
-
-def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file atomically: after a crash the file is complete or absent."""
-    beside = _begun(path)
-    write(beside)
-    os.replace(beside, path)
-
-
-def _begun(path: Path) -> Path:
-    """The path of an incomplete file."""
-    return path.with_name(f".{path.name}")

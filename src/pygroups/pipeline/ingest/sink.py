@@ -72,16 +72,7 @@ class Sink:
         name = f"{table}/group={escaped(self._group)}/day={text}/{self._file}"
         path = self._out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        schema = ROWS[table]
-        writer = pq.ParquetWriter(
-            path,
-            schema,
-            compression="snappy",
-            write_page_checksum=True,
-            use_dictionary=[column for column in _DICTIONARIES if column in schema.names],
-            column_encoding={column: "DELTA_BINARY_PACKED" for column in _RISING if column in schema.names},
-        )
-        return _Open(name, writer, [])
+        return _Open(name, writer_of(path, ROWS[table]), [])
 
     def close(self) -> None:
         """Write the buffered rows, and end all files. Afterwards rows of another group can be added."""
@@ -89,6 +80,18 @@ class Sink:
             _flush(file)
             file.writer.close()
         self._open.clear()
+
+
+def writer_of(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of rows with keys: each page has a checksum, and columns that rise are written as differences."""
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="snappy",
+        write_page_checksum=True,
+        use_dictionary=[column for column in _DICTIONARIES if column in schema.names],
+        column_encoding={column: "DELTA_BINARY_PACKED" for column in _RISING if column in schema.names},
+    )
 
 
 def _flush(file: _Open) -> None:

@@ -1,4 +1,7 @@
-"""A table of histories on disk: which of its files count. A commit exists when its manifest file exists."""
+"""A table of histories on disk: which of its files count. A commit exists when its manifest file exists.
+
+A manifest file that ends with WHOLE has the rows of all commits before it, which count no more.
+"""
 
 import os
 from collections import Counter
@@ -18,6 +21,7 @@ class NotATable(ValueError):
     """A folder is no table of histories, or not one that can be read; the text is one sentence for people."""
 
 
+WHOLE: Final = ".whole.parquet"
 _BATCH_ROWS: Final = 1 << 12
 _DATA: Final = {"runs": "runs/group=*/day=*", "events": "events/group=*/day=*", "votes": "votes/group=*/day=*"}
 
@@ -40,7 +44,8 @@ class Table:
                 f"{self.path} is a table of format {format_of(self.path)}; this version reads format {FORMAT} alone: "
                 "ingest the journals into a new table"
             )
-        self.commits = _commits_in(self.path / "manifest")
+        self._manifests = _manifests_in(self.path / "manifest")
+        self.commits = sorted(self._manifests)
 
     @property
     def runs_files(self) -> list[str]:
@@ -82,7 +87,7 @@ class Table:
 
     @cached_property
     def _manifest(self) -> pa.Table:
-        parts = [read_rows(self.path / "manifest" / f"{name}.parquet", MANIFEST) for name in self.commits]
+        parts = [read_rows(self._manifests[commit], MANIFEST) for commit in self.commits]
         return pa.concat_tables(parts) if parts else MANIFEST.empty_table()
 
     def check(self) -> None:
@@ -95,7 +100,7 @@ class Table:
             raise NotATable(_not_whole(self.path, missing))
         rows: Counter[str] = Counter()
         for file in there:
-            rows[Path(file).name.partition("-")[0]] += _count_in(file)
+            rows[Path(file).name.partition("-")[0]] += count_in(file)
         told = self.manifest().group_by("commit").aggregate([("rows", "sum")])
         for commit, count in zip(told["commit"].to_pylist(), told["rows_sum"].to_pylist(), strict=True):
             if rows[commit] != count:
@@ -123,10 +128,12 @@ def _not_whole(table: Path, missing: Sequence[str]) -> str:
     return f"{table} is incomplete: {missing[0]} is missing{more}; ingest the journals into a new table"
 
 
-def _commits_in(folder: Path) -> list[str]:
-    """The commit numbers in the folder, sorted; none if there is no folder. Raises OSError for an unreadable folder."""
-    names = os.listdir(folder) if folder.exists() else []
-    return sorted(name.removesuffix(".parquet") for name in names if name[0].isdigit() and name.endswith(".parquet"))
+def _manifests_in(folder: Path) -> dict[str, Path]:
+    """The manifest files by commit; none if there is no folder. Raises OSError for an unreadable folder."""
+    names = sorted(os.listdir(folder)) if folder.exists() else []
+    found = {name.partition(".")[0]: folder / name for name in names if name[0].isdigit() and name.endswith(".parquet")}
+    first = max((commit for commit, file in found.items() if file.name.endswith(WHOLE)), default="")
+    return {commit: file for commit, file in found.items() if commit >= first}
 
 
 def read_rows(file: Path | str, schema: pa.Schema, **asked: Any) -> pa.Table:
@@ -153,7 +160,7 @@ def read_batches(file: Path | str, columns: Sequence[str]) -> Iterator[pa.Record
         raise damaged(file) from error
 
 
-def _count_in(file: str) -> int:
+def count_in(file: str) -> int:
     """The rows of a file. Raises NotATable if it is damaged; Spark takes an empty file for a table without rows."""
     try:
         return int(pq.read_metadata(file).num_rows)
