@@ -206,6 +206,41 @@ def test_a_split_goes_on_at_the_primary_side(tmp_path: Path) -> None:
     assert Reader(tmp_path).go_on() == ["B1", "C1", "A3"]
 
 
+@pytest.mark.parametrize("primary", [True, False])
+@pytest.mark.parametrize("first", ["the other side", "the followed side"])
+def test_a_followed_side_that_dies_whole_is_left_when_its_members_are_back(
+    tmp_path: Path, first: str, primary: bool
+) -> None:
+    """B orders, and A is cut off before it has its own message, so it delivers it once more, alone."""
+    a, b, c = (Member(tmp_path, address) for address in ("A@1", "B@1", "C@1"))
+    for member in (a, b, c):
+        member.install(ONE, "A@1 B@1 C@1")
+    for member in (b, c):
+        member.deliver("A@1", 1, seq=0)
+
+    def alone() -> None:
+        a.install((2, "A@1"), "A@1", primary=False)
+        a.deliver("A@1", 1, seq=0)
+
+    if first == "the other side":
+        alone()
+    for member in (b, c):
+        member.install(TWO, "B@1 C@1", "B@1 C@1")
+        member.deliver("C@1", 1, seq=0)
+    b.purge(1)
+    if first == "the followed side":
+        alone()
+    reader = Reader(tmp_path)
+    assert reader.go_on() == ["A1", "C1"]
+    a.deliver("A@1", 2, seq=1)
+    assert reader.go_on() == [], "the side that is followed may be alive elsewhere"
+    new = [Member(tmp_path, address) for address in ("B@2", "C@2")]
+    for member, came in zip((a, *new), ("A@1", "B@2", "C@2"), strict=True):
+        member.install((3, "A@1"), "A@1 B@2 C@2", came, primary=primary)
+        member.deliver("B@2", 1, seq=0)
+    assert reader.go_on() == Reader(tmp_path).go_on()[2:] == ["B1"]
+
+
 def test_a_group_that_ended_and_began_anew_goes_on(tmp_path: Path) -> None:
     """The numbers of views begin anew, too."""
     for incarnation in ("1", "2"):

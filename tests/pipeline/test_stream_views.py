@@ -70,6 +70,13 @@ def views(*lists: str) -> dict[int, Installed]:
             {1, 2},
         ),
         (
+            "one side of a split is killed whole: its own view stays open, and no view of the other side waits for it",
+            [member(A, at=2 * GRACE_US), member(B), member(C)],
+            {A: [1, 2, 4], B: [1, 3], C: [1, 3]},
+            ["ABC", "A", "BC", "A"],
+            {1, 2},
+        ),
+        (
             "another member is in no way concerned",
             [member(A), member(B), member(C)],
             {A: [1, 2], B: [1, 2], C: [3]},

@@ -125,16 +125,28 @@ def _is_decided(archives: Iterable[Archive], view: View, following: View) -> boo
 
 def _elsewhere(archives: Sequence[Archive], view: View) -> View | None:
     """The view at which to go on if this one is a dead end: its members have ended, and others went on without them, or
-    began the group anew."""
+    began the group anew.
+
+    That is a primary view, or one with new processes of the members if all of those known here have ended.  The views
+    that the other side of a split had alone are left out: they may have messages again that this side gave already.
+    """
     began = _began(archives)
     later = {at: us for at, us in began.items() if us > began.get(view, 0)}
     stays = [(at, stay) for archive in archives for at, stay in archive.stays.items() if at in later]
-    names = {member.partition("@")[0]: member for _, stay in stays for member in stay.members}
-    left = [archive.address for archive in archives if view in archive.stays and not archive.over]
-    alive = {address for address in left if names.get(address.partition("@")[0], address) == address}
-    if any(not alive.isdisjoint(stay.members) for _, stay in stays) or not any(stay.primary for _, stay in stays):
+    here = [archive for archive in archives if view in archive.stays]
+    former = {_name_of(archive.address): archive.address for archive in here}
+    reborn = {
+        (at, _name_of(member))
+        for at, stay in stays
+        for member in stay.members
+        if former.get(_name_of(member), member) != member
+    }
+    names = {name for _, name in reborn}
+    alive = {one.address for one in here if not one.over and _name_of(one.address) not in names}
+    if any(not alive.isdisjoint(stay.members) for _, stay in stays):
         return None
-    return _earliest(archives, later)
+    found = {at for at, stay in stays if stay.primary} or {at for at, _ in reborn if not alive}
+    return _earliest(archives, {at: later[at] for at in found})
 
 
 def _is_missing(archives: Iterable[Archive], view: View) -> bool:
@@ -164,6 +176,10 @@ def sources(archives: Sequence[Archive], piece: Piece, *, skips: bool = False) -
         found.append(Source(piece.view, at, min(best.high, piece.high), best.place))
         at = best.high
     return found
+
+
+def _name_of(address: str) -> str:
+    return address.partition("@")[0]
 
 
 def _reach(span: Span) -> int:
