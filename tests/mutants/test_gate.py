@@ -135,7 +135,7 @@ def test_a_file_of_a_room_leads_to_the_tests_that_speak_most_of_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["M1", "M4-kept", "M38"])
+@pytest.mark.parametrize("name", ["M1", *(pytest.param(name, marks=pytest.mark.long) for name in ("M4-kept", "M38"))])
 def test_the_simulator_notices_it_within_two_hundred_schedules(name: str) -> None:
     found = gate.hunt(gate.mutants(name)[0], schedules=200, jobs=1)
     assert found.noticed and "::" not in found.promise, found.line()

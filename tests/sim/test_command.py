@@ -101,16 +101,6 @@ def test_a_broken_promise_names_seed_witness_and_how_to_repeat_it(tmp_path: Path
     assert again.stderr == ""
 
 
-def test_a_seed_gives_the_same_journals_in_any_process(tmp_path: Path) -> None:
-    for run, (hash_seed, jobs) in enumerate([("1", "1"), ("2", "2")]):
-        done = simulate(
-            "--seeds", "5:8", "--jobs", jobs, "--journal", str(tmp_path / str(run)), "--json", hash_seed=hash_seed
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    first, second = digests(tmp_path / "0"), digests(tmp_path / "1")
-    assert len(first) >= 9 and first == second
-
-
 def test_a_journal_changes_nothing(tmp_path: Path) -> None:
     schedule = draw(3, Wish("total"))
     assert play(schedule).counts == play(schedule, journals=tmp_path).counts

@@ -11,8 +11,10 @@ from pygroups.layers.profiles import PROFILES
 from pygroups.sim.batches.coverage import SEEDS_MIN
 from tests.sim.test_command import digests, simulate
 
-EACH = 60
+EACH = 40
 DETERMINED = range(1_002, 1_004)
+PARTS = {"fifo", "uniform-fifo"}
+"""Profiles whose layers are all in another one."""
 RARE = {
     "name taken",
     "lower ballot rejected",
@@ -52,7 +54,9 @@ def test_many_schedules_hold_and_try_what_they_should(profile: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    "profile", [pytest.param(name, marks=pytest.mark.long if name in PARTS else ()) for name in PROFILES]
+)
 def test_a_seed_is_the_same_history_in_every_process(profile: str, tmp_path: Path) -> None:
     """Byte for byte, under other hash seeds, split over other numbers of processes."""
     seeds = f"{DETERMINED.start}:{DETERMINED.stop}"

@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from tests.mutants import gate
+from tests.mutants.planted_in_place import planted_in_place
 from tests.mutants.planting import Change, changes, plant
 
 HERE: Final = Path(__file__).parent
@@ -74,8 +75,11 @@ def hunt_running(blind: Sequence[Blind]) -> Iterator[tuple[Blind, str | None]]:
 def shown_by(blind: Blind) -> str | None:
     """The first planted history that the running checks, so changed, judge otherwise than they should.
 
-    Spoils the process that it is called in: the checks are imported from a changed copy.
+    Spoils the process that it is called in: the checks may be imported from a changed copy.
     """
+    if all(":" in change.at for change in blind.changes):
+        with planted_in_place(blind.changes):
+            return _first_failure(blind)
     with tempfile.TemporaryDirectory() as folder:
         checks = Path(folder) / PROMISES
         shutil.copytree(gate.SOURCE / PROMISES, checks, ignore=shutil.ignore_patterns("__pycache__"))
@@ -86,10 +90,15 @@ def shown_by(blind: Blind) -> str | None:
         changed = ModuleType("pygroups.sim.promises")
         changed.__path__ = [str(checks)]
         sys.modules[changed.__name__] = changed
-        verdicts = importlib.import_module("tests.sim.planted_verdicts")
+        found = _first_failure(blind)
         used = Path(sys.modules["pygroups.sim.promises.judge"].__file__ or "")
         assert used.is_relative_to(folder), f"the checks came from {used}"
-        return next(verdicts.failures(promises_of(blind)), None)
+        return found
+
+
+def _first_failure(blind: Blind) -> str | None:
+    verdicts = importlib.import_module("tests.sim.planted_verdicts")
+    return next(verdicts.failures(promises_of(blind)), None)
 
 
 def report(room: str, hunts: Iterator[tuple[Blind, str | None]]) -> int:

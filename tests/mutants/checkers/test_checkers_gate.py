@@ -34,7 +34,7 @@ def test_every_promise_has_a_blind_check_in_both_rooms() -> None:
         assert named == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the tests of the checks judge the same histories
 def test_a_check_that_sees_everything_is_not_noticed() -> None:
     ((_, shown_by),) = gate.hunt_running([gate.Blind("unchanged", "fifo: nothing", [])])
     assert shown_by is None
