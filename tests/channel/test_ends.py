@@ -22,6 +22,7 @@ from pygroups.core.turn import Source
 from pygroups.testing import Group as Memory
 from pygroups.testing import run as in_memory
 from tests.channel.socket_group import Group, Reader, both_profiles, in_a_group, until
+from tests.patience import patience
 
 __all__ = ["both_profiles"]
 pytestmark = pytest.mark.usefixtures("both_profiles")
@@ -43,7 +44,7 @@ def inside(channel: Channel) -> Any:
 
 
 async def soon(what: Awaitable[Any]) -> Any:
-    return await asyncio.wait_for(what, 8)
+    return await asyncio.wait_for(what, patience(8))
 
 
 # -- leaving and joining that are cut short

@@ -14,6 +14,7 @@ import pytest
 from pygroups import Excluded, Left
 from pygroups.core import events as core
 from tests.channel.socket_group import Group, in_a_group
+from tests.patience import patience
 
 
 def test_iteration_raises_after_an_exclusion_and_again_whenever_it_is_tried(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_program_that_was_stopped_comes_back_and_hears_that_it_was_away(tmp_pa
         for process in processes:
             wait_for_line(process, "merged: ['A', 'B']")
         processes[1].send_signal(signal.SIGINT)
-        _, errors = processes[1].communicate(timeout=120)
+        _, errors = processes[1].communicate(timeout=patience(120))
         assert "the event loop was blocked for" in errors, "logged"
         assert "Excluded" not in errors
     finally:

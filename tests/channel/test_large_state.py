@@ -19,6 +19,7 @@ from pygroups.core.address import Address
 from pygroups.core.limits import Config
 from pygroups.core.run import Run, pack, payloads_of
 from tests.channel.socket_group import Group, in_a_group
+from tests.patience import patience
 
 SMALL = Config(spill_after=100_000)
 
@@ -94,7 +95,7 @@ def test_messages_behind_a_state_go_to_disk_and_fill_no_window(tmp_path: Path) -
         new.may_end.set()
         seen: list[bytes] = []
         other = asyncio.create_task(read(second, seen))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience(20)):
             while len(seen) < len(sent):
                 await asyncio.sleep(0.01)
         assert seen == sent
@@ -125,7 +126,7 @@ def test_when_the_provider_dies_nothing_of_its_state_is_set(tmp_path: Path) -> N
         third = await group.joined("C", state=new, config=SMALL)
         await asyncio.sleep(0.3)
         first._member.crash(AssertionError("dies"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience(20)):
             await third.ready()
         assert new.chunks and sum(new.chunks) == old.size
         assert new.digest.digest() == old.digest.digest()
@@ -139,7 +140,7 @@ def test_when_the_provider_dies_nothing_of_its_state_is_set(tmp_path: Path) -> N
 
 async def until_counted(channel: Channel, least: int) -> None:
     """Until the member has so many unread items that a window could not hold them."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience(20)):
         while channel.stats()["unread"]["items"] < least // 10:
             await asyncio.sleep(0.01)
 

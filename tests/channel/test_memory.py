@@ -15,6 +15,7 @@ import pytest
 from pygroups import Address, Channel, ChannelClosed, Message, NotSent, Timeout, UsageError, View, WouldBlock
 from pygroups.core.limits import Config
 from tests.channel.socket_group import Group, Reader, in_a_group, until
+from tests.patience import patience
 
 SMALL = Config(
     payload_max=16 << 10,
@@ -47,7 +48,7 @@ async def flood(channel: Channel, seconds: float) -> int:
     """Send without a pause for a while; how many messages were accepted."""
     sent = 0
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(patience(seconds)):
             while True:
                 await channel.send(bytes(len(PART)))
                 sent += 1
@@ -141,7 +142,7 @@ def test_the_slowest_reader_does_not_get_all_the_bandwidth(tmp_path: Path) -> No
 async def flood_one(channel: Channel, to: Address, seconds: float) -> int:
     sent = 0
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(patience(seconds)):
             while True:
                 await channel.send(bytes(len(PART)), to=to)
                 sent += 1
@@ -187,7 +188,7 @@ def test_who_waits_to_send_to_a_member_that_leaves_is_told(tmp_path: Path) -> No
 
 def test_members_that_answer_each_other_alone_inside_their_loops_do_not_wait_for_each_other(tmp_path: Path) -> None:
     async def story(group: Group) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience(20)):
             channels = [await group.joined(name, config=SMALL) for name in "AB"]
             await until(lambda: len(channels[0].view.members) == len(channels[1].view.members) == 2)
 
@@ -213,7 +214,7 @@ def test_the_reader_that_sends_does_not_wait_for_itself(tmp_path: Path) -> None:
     """A lone member sends several windows from the task that reads."""
 
     async def story(group: Group) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(patience(10)):
             channel = await group.joined("A", config=SMALL)
             seen = 0
             async for event in channel:

@@ -18,6 +18,7 @@ from pygroups.core.errors import NotBuilt
 from pygroups.drivers.discovery import options as discovery_options
 from tests.channel.socket_group import Group, in_a_group, until
 from tests.channel.test_state import records
+from tests.patience import patience
 
 
 def test_relative_folders_count_from_the_folder_at_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +144,7 @@ def test_members_find_each_other_without_any_option(monkeypatch: pytest.MonkeyPa
 
     async def main() -> None:
         async with Channel("orders") as first, Channel("orders") as second:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(patience(20)):
                 while len(first.view.members) < 2:
                     await asyncio.sleep(0.01)
             assert set(first.view.members) == {first.address, second.address}

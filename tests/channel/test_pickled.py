@@ -17,6 +17,7 @@ import pygroups.channel.sending.demands
 import pygroups.testing.errors
 from pygroups import Address, DeliveredElsewhere, Error, Event, Unknown, ViewId
 from pygroups.channel.sending.receipts import LaterNumber, NumberToOne
+from tests.patience import patience
 
 A = Address("A", "3f2c91d0")
 VALUES = {"text": "the reason", "number": 7, "accepted": 3}
@@ -81,7 +82,7 @@ def test_an_error_of_a_process_pool_arrives_and_the_pool_goes_on() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         for _ in range(2):
             with pytest.raises(Unknown) as raised:
-                pool.submit(fail).result(timeout=60)
+                pool.submit(fail).result(timeout=patience(60))
             assert raised.value.number == 7
 
 

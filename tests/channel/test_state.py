@@ -14,6 +14,7 @@ from pygroups.core.limits import Config
 from pygroups.journal.frames import Frame, walk
 from pygroups.journal.schema import FIELDS, PREFIX
 from tests.channel.socket_group import Group, both_profiles, in_a_group, until
+from tests.patience import patience
 
 __all__ = ["both_profiles"]
 pytestmark = pytest.mark.usefixtures("both_profiles")
@@ -296,11 +297,11 @@ def test_a_joiner_goes_before_the_first_part(tmp_path: Path) -> None:
         old.gives = get_state
         new = Ledger(group, "B", config=config)
         joining = asyncio.create_task(new.start())
-        await asyncio.wait_for(asked.wait(), 5)
+        await asyncio.wait_for(asked.wait(), patience(5))
         await joining
         await new.channel.leave()
         gate.set()
-        await asyncio.wait_for(closed.wait(), 5)
+        await asyncio.wait_for(closed.wait(), patience(5))
         await until(lambda: not any(task.get_name() == "pygroups gives its state" for task in asyncio.all_tasks()))
         await old.channel.leave()
 

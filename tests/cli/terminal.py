@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from typing import Final, Self
 
+from tests.patience import patience
+
 SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.02
 
@@ -61,7 +63,7 @@ class Terminal:
 
     def shows(self, text: str) -> None:
         """Wait until `text` is on the screen."""
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + patience(SECONDS)
         while text not in self.screen:
             assert time.monotonic() < end, f"{text!r} is not on the screen: {self.screen!r}"
             time.sleep(0.01)
@@ -73,14 +75,14 @@ class Terminal:
     def hang_up(self) -> None:
         """Close the terminal, as a person closes its window."""
         self.closing = True
-        self.reader.join(SECONDS)  # a terminal that is being read stays open
+        self.reader.join(patience(SECONDS))  # a terminal that is being read stays open
         os.close(self.keyboard)
         self.keyboard = -1
 
     def ended(self) -> int:
         """The exit code; all it said is on the screen then."""
-        code = self.process.wait(SECONDS)
-        self.reader.join(SECONDS)
+        code = self.process.wait(patience(SECONDS))
+        self.reader.join(patience(SECONDS))
         return code
 
     def close(self) -> None:
@@ -88,5 +90,5 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         if self.keyboard >= 0:
-            self.reader.join(SECONDS)
+            self.reader.join(patience(SECONDS))
             os.close(self.keyboard)

@@ -25,6 +25,7 @@ from pygroups.cli.demo.result import DemoResult, Kill
 from pygroups.cli.demo.settings import DemoSettings
 from pygroups.core.errors import UsageError
 from pygroups.journal.frames import Frame, walk
+from tests.patience import patience
 
 # -- feeds
 
@@ -342,10 +343,10 @@ def test_interrupted_it_leaves_no_process_behind(tmp_path: Path) -> None:
         workers = children_of(process.pid)
         assert len(workers) == 4
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=patience(120))
     assert process.returncode == 130
     assert err == ""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + patience(5)
     while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
@@ -374,7 +375,7 @@ def children_of(parent: int) -> list[int]:
 )
 def test_wrong_calls_are_one_line(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
     command = [sys.executable, "-m", "pygroups", "demo", "--no-audit", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=patience(120))
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert sentence in line

@@ -10,6 +10,7 @@ import pytest
 
 from pygroups.cli import main as cli
 from pygroups.cli.extras import SPARK
+from tests.patience import patience
 
 PLAIN = (
     "import sys\n"
@@ -24,7 +25,7 @@ def plain(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """One command of a plain installation."""
     command = [sys.executable, "-c", PLAIN, *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, cwd=cwd, stdin=subprocess.DEVNULL
+        command, capture_output=True, text=True, timeout=patience(60), check=False, cwd=cwd, stdin=subprocess.DEVNULL
     )
 
 

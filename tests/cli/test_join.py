@@ -19,6 +19,7 @@ import pytest
 from tests.cli.standard_error import on_time
 from tests.disks import fill, full_disk
 from tests.e2e.group import until
+from tests.patience import patience
 
 AND_GOES_ON = "continues without a journal"
 JOIN = [sys.executable, "-m", "pygroups", "join"]
@@ -63,7 +64,7 @@ class Shell:
             self.process.stdin.close()
         out = self.process.stdout.read()  # communicate() would miss what event() has read ahead
         err = self.process.stderr.read()
-        self.process.wait(timeout=120)
+        self.process.wait(timeout=patience(120))
         return self.process.returncode, [json.loads(line) for line in out.splitlines()], on_time(err).decode()
 
 
@@ -88,7 +89,7 @@ def shells(tmp_path: Path) -> Iterator[Any]:
 
 def refused(*arguments: str) -> str:
     """The one line that a wrong call is answered with."""
-    done = subprocess.run([*JOIN, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
+    done = subprocess.run([*JOIN, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=patience(120))
     assert (done.returncode, done.stdout) == (2, b"")
     (line,) = done.stderr.decode().splitlines()
     return line
@@ -146,7 +147,7 @@ def test_at_the_end_of_input_it_stays_or_leaves(shells: Any) -> None:
     staying = shells("g", "--name", "A", stdin=subprocess.DEVNULL)
     staying.event("view")
     leaving = shells("g", "--name", "B", "--leave-at-eof", "--timeout", "20")
-    code_of = leaving.process.communicate(b"one\ntwo\nthree without an end", timeout=120)
+    code_of = leaving.process.communicate(b"one\ntwo\nthree without an end", timeout=patience(120))
     assert leaving.process.returncode == 0
     assert [json.loads(line)["event"] for line in code_of[0].splitlines()] == ["view", *["message"] * 3, "left"]
     assert [staying.event("message")["text"] for _ in range(3)] == ["one", "two", "three without an end"]
@@ -179,7 +180,7 @@ def test_a_line_to_one_member_alone(shells: Any) -> None:
 @pytest.mark.slow
 def test_quiet_prints_no_events(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--quiet", "--leave-at-eof")
-    out, err = shell.process.communicate(b"x\n" * 1_000, timeout=120)
+    out, err = shell.process.communicate(b"x\n" * 1_000, timeout=patience(120))
     assert (shell.process.returncode, out, on_time(err)) == (0, b"", b"")
 
 
@@ -211,7 +212,7 @@ def test_other_limits_are_refused_with_2_and_both_values(shells: Any, tmp_path: 
     shells("g", "--name", "A").event("view")
     arguments = ("join", "g", "--name", "B", "--discovery", f"dir:{tmp_path / 'groups'}")
     command = [sys.executable, "-c", ANOTHER_WINDOW, *arguments]
-    joiner = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    joiner = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience(120))
     assert (joiner.returncode, joiner.stdout) == (2, ""), joiner.stderr
     assert f"the group has window={1 << 20}, the joiner window={1 << 40}" in joiner.stderr
     assert f"the group has payload_max={64 << 20}, the joiner payload_max={1 << 40}" in joiner.stderr
@@ -233,7 +234,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(shells: Any) -> None:
     shell = shells("g", "--name", "A")
     shell.event("view")
     shell.process.stdout.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + patience(20)
     while shell.process.poll() is None and time.monotonic() < deadline:
         shell.type(b"x\n")
         time.sleep(0.05)
@@ -326,7 +327,7 @@ def test_a_trace_goes_to_standard_error_and_follows_a_message_to_another_member(
 @pytest.mark.slow
 def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
-    _, err = shell.process.communicate(b"fine\n" + b"x" * ((64 << 20) + 1) + b"\n", timeout=60)
+    _, err = shell.process.communicate(b"fine\n" + b"x" * ((64 << 20) + 1) + b"\n", timeout=patience(60))
     assert shell.process.returncode == 2
     words = b"pygroups: line 2 of the input is over the limit of a message, 67,108,864 bytes: split the line\n"
     assert on_time(err) == words
@@ -335,7 +336,7 @@ def test_a_line_that_is_too_long_is_told_by_its_number(shells: Any) -> None:
 @pytest.mark.slow
 def test_a_line_that_is_larger_than_a_run_is_one_message(shells: Any) -> None:
     shell = shells("g", "--name", "A", "--leave-at-eof")
-    out, err = shell.process.communicate(b"x" * 300_000 + b"\nfine\n", timeout=120)
+    out, err = shell.process.communicate(b"x" * 300_000 + b"\nfine\n", timeout=patience(120))
     assert (shell.process.returncode, on_time(err)) == (0, b"")
     events = [json.loads(line) for line in out.splitlines()]
     assert [event["text"] for event in events if event["event"] == "message"] == ["x" * 300_000, "fine"]
@@ -378,7 +379,7 @@ def test_wrong_calls_are_one_line(arguments: tuple[str, ...], sentence: str) -> 
 
 
 def test_the_help_says_how_it_ends_and_names_nothing_that_is_not_built() -> None:
-    told = subprocess.run([*JOIN, "--help"], capture_output=True, text=True, timeout=120, check=True).stdout
+    told = subprocess.run([*JOIN, "--help"], capture_output=True, text=True, timeout=patience(120), check=True).stdout
     text = " ".join(told.split())
     for words in ("Ctrl-D leaves", "stays in the group", "SIGHUP", "Exit code 1:", "--json", "pygroups join orders"):
         assert words in text
@@ -390,7 +391,7 @@ def test_an_output_on_a_full_disk_ends_the_command_with_one_line(tmp_path: Path)
     command = [sys.executable, "-m", "pygroups", "join", "g", "--discovery", f"dir:{tmp_path / 'groups'}"]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
+            command, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=patience(120), check=False
         )
     assert (done.returncode, done.stderr) == (1, b"pygroups: the output cannot be written: No space left on device\n")
     assert not (tmp_path / "groups/g").exists()

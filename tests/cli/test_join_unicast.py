@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.standard_error import on_time
+from tests.patience import patience
 
 JOIN = [sys.executable, "-m", "pygroups", "join", "--profile", "unicast"]
 
@@ -49,7 +50,7 @@ def test_lines_go_to_the_process_at_a_place_and_come_back(transport: str, tmp_pa
             ("one", 1, "hello"),
             ("one", 2, "again"),
         ]
-        out, err = other.communicate(b"answer\n", timeout=120)
+        out, err = other.communicate(b"answer\n", timeout=patience(120))
         assert (other.returncode, on_time(err)) == (0, b"")
         assert read(one) == {
             "event": "message",
@@ -61,7 +62,7 @@ def test_lines_go_to_the_process_at_a_place_and_come_back(transport: str, tmp_pa
         }
         assert json.loads(out.splitlines()[-1]) == {"event": "left", "reason": "left", "unknown": []}
         one.terminate()
-        out, err = one.communicate(timeout=120)
+        out, err = one.communicate(timeout=patience(120))
         assert (one.returncode, on_time(err)) == (0, b"")
     finally:
         for process in (one, other):
@@ -106,6 +107,6 @@ def test_messages_to_a_killed_process_are_told() -> None:
     ],
 )
 def test_wrong_calls_are_one_line(arguments: tuple[str, ...], sentence: str) -> None:
-    done = subprocess.run([*JOIN, *arguments], capture_output=True, input=b"line\n", timeout=120, check=False)
+    done = subprocess.run([*JOIN, *arguments], capture_output=True, input=b"line\n", timeout=patience(120), check=False)
     assert done.returncode == 2 and sentence in done.stderr.decode()
     assert len(done.stderr.splitlines()) == 1 and done.stdout == b""

@@ -15,6 +15,7 @@ import pygroups
 from pygroups.cli import main as cli
 from pygroups.cli import refusals
 from pygroups.core.errors import Error, Refused, UsageError
+from tests.patience import patience
 
 RECORDS = {"airports": 3376, "seattle-temps": 8759, "seattle-weather": 1461, "sf-temps": 8759}
 THIS = "tests.cli.test_main"
@@ -56,7 +57,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pygroups_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pygroups", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=patience(60), check=False, stdin=subprocess.DEVNULL
+    )
 
 
 def test_the_version_is_told_by_the_package_the_module_and_the_command() -> None:
@@ -65,7 +68,7 @@ def test_the_version_is_told_by_the_package_the_module_and_the_command() -> None
         [Path(sys.executable).with_name("pygroups"), "--version"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
         check=True,
     )
     assert (told.returncode, told.stdout, told.stderr) == (0, f"{pygroups.__version__}\n", "")
@@ -178,7 +181,7 @@ def test_a_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
         [sys.executable, "-m", "pygroups", *arguments],
         stdout=write,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=patience(60),
         check=False,
     )
     os.close(write)
@@ -192,7 +195,9 @@ def test_another_pipe_that_breaks_is_not_mistaken_for_the_reader() -> None:
         "def work():\n    raise BrokenPipeError('a socket')\n"
         "guarded(work, verbose=False)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=patience(60), check=False
+    )
     assert "BrokenPipeError: a socket" in ended.stderr
 
 
@@ -204,7 +209,7 @@ def test_nothing_heavy_is_imported_for_nothing(arguments: list[str]) -> None:
         "print('imported', sorted(heavy & set(sys.modules)))"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=patience(60), check=True
     )
     assert ended.stdout.splitlines()[-1] == "imported []"
 

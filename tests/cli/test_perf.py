@@ -11,6 +11,7 @@ import pytest
 
 from pygroups.cli.perf.messages import Load, Seen, Task
 from pygroups.cli.perf.result import Result, printed, result_of
+from tests.patience import patience
 
 FIELDS = [
     *("profile", "transport", "members", "senders", "size", "duration_s", "messages_per_s", "bytes_per_s"),
@@ -41,12 +42,12 @@ def judged(*changes: dict[str, object], one_order: bool = True) -> Result:
 
 def perf(*options: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "pygroups", "perf", *options]
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=patience(300), check=False)
 
 
 @pytest.mark.slow
 def test_a_group_of_three_whose_coordinator_is_killed() -> None:
-    done = perf("--members", "3", "--rate", "50", "--duration", "1", "--failover", "--json")
+    done = perf("--members", "3", "--rate", "50", "--duration", str(patience(1)), "--failover", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert list(result) == FIELDS
@@ -77,7 +78,7 @@ def test_a_rate_above_what_the_group_takes_ends_with_the_load() -> None:
     ],
 )
 def test_the_error_of_a_member_is_told_in_one_line(options: list[str], says: str) -> None:
-    done = perf("--members", "2", "--duration", "0.1", *options)
+    done = perf("--members", "2", "--duration", "60", *options)  # the error ends it
     assert done.returncode == 2 and done.stdout == ""
     assert says in done.stderr and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
 

@@ -15,12 +15,15 @@ from pygroups.cli.main import main
 from pygroups.wire.ring import KEY_NEW, parse_ring
 from tests.channel.test_discovery import free_ports
 from tests.cli.test_join import shells  # noqa: F401 (a fixture)
+from tests.patience import patience
 
 SECRET = (sys.executable, "-m", "pygroups", "secret", "new")
 
 
 def called(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SECRET, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [*SECRET, *map(str, arguments)], capture_output=True, text=True, timeout=patience(120), check=False
+    )
 
 
 def test_a_new_file_is_closed_to_others_and_has_one_random_key(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.standard_error import on_time
 from tests.cli.terminal import Terminal
+from tests.patience import patience
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Terminal]
@@ -137,7 +138,7 @@ def test_a_terminal_and_a_pipe_are_told_what_a_join_waits_for(terminal: Open, tm
         line = piped.stderr.readline().decode()
         assert re.fullmatch(rf"pygroups: {name}\S* {pattern}\n", line), line
         piped.send_signal(signal.SIGTERM)
-        out, rest = piped.communicate(timeout=120)
+        out, rest = piped.communicate(timeout=patience(120))
         assert out == b""
         assert all(b"the join waits" in one for one in rest.splitlines()), rest
     finally:
@@ -148,7 +149,7 @@ def test_a_terminal_and_a_pipe_are_told_what_a_join_waits_for(terminal: Open, tm
 def test_sighup_leaves_in_good_order_unless_it_is_to_be_ignored(tmp_path: Path) -> None:
     member = joined(tmp_path)
     member.send_signal(signal.SIGHUP)
-    out, err = member.communicate(timeout=120)
+    out, err = member.communicate(timeout=patience(120))
     assert (member.returncode, on_time(err)) == (0, b"")
     assert json.loads(out.splitlines()[-1])["event"] == "left"
 
@@ -157,7 +158,7 @@ def test_sighup_leaves_in_good_order_unless_it_is_to_be_ignored(tmp_path: Path) 
     time.sleep(0.5)
     assert member.poll() is None
     member.send_signal(signal.SIGTERM)
-    member.communicate(timeout=120)
+    member.communicate(timeout=patience(120))
     assert member.returncode == 0
 
 

@@ -16,6 +16,7 @@ from pygroups.cli.demo.settings import DemoSettings
 from pygroups.cli.flags import as_flags
 from pygroups.cli.main import main
 from pygroups.layers.profiles import PROFILES
+from tests.patience import patience
 
 
 def words_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -51,10 +52,10 @@ def test_a_group_over_the_network_needs_expect(capsys: pytest.CaptureFixture[str
 def test_a_member_in_the_shell_is_advised_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pygroups", "join", "g", "--profile", "uniform", "--leave-at-eof"]
     command += ["--discovery", f"dir:{tmp_path / 'groups'}"]
-    told = subprocess.run(command, input="x\n", capture_output=True, text=True, check=True, timeout=120)
+    told = subprocess.run(command, input="x\n", capture_output=True, text=True, check=True, timeout=patience(120))
     assert told.stderr.count("without --journal so that after a crash no process can answer for it") == 1
     whole = [*command, "--name", "A", "--journal", str(tmp_path / "journal"), "--expect", "1"]
-    told = subprocess.run(whole, input="x\n", capture_output=True, text=True, check=True, timeout=120)
+    told = subprocess.run(whole, input="x\n", capture_output=True, text=True, check=True, timeout=patience(120))
     assert told.stderr == ""
     assert [json.loads(line)["event"] for line in told.stdout.splitlines()] == ["view", "message", "left"]
 

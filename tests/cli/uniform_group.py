@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pygroups.drivers.local_commands import folder_of
 from pygroups.journal.reader import Quarantine, find_segments, read_segments
+from tests.patience import patience
 
 ROOT: Final = Path(__file__).parents[2]
 PROGRAM: Final = "tests.cli.uniform_member"
@@ -88,7 +89,7 @@ def group_name() -> Iterator[str]:
 
 
 def until(condition: object, seconds: float = SOON) -> None:
-    end = time.monotonic() + seconds
+    end = time.monotonic() + patience(seconds)
     assert callable(condition)
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

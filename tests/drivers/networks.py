@@ -16,6 +16,7 @@ from pygroups.core.turn import Source
 from pygroups.drivers.hello import LENGTH, Hello, Welcome, decoded, encoded
 from pygroups.drivers.tcp.tcp import TcpNetwork
 from pygroups.wire.frame import VERSION
+from tests.patience import patience
 
 A_LISTENER = """
 import asyncio, sys
@@ -87,7 +88,7 @@ async def nodes(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(patience(10)):
         while not condition():
             await asyncio.sleep(0.001)
 

@@ -29,6 +29,7 @@ from pygroups.drivers.discovery.directory import Directory
 from pygroups.drivers.discovery.entries import Entry, founders_lock
 from pygroups.drivers.discovery.options import DiscoverySources, GroupsFolder, default_folder, parse_discovery
 from tests.drivers.tiny_stack import A, B, C
+from tests.patience import patience
 
 ONE_PROCESS = """
 import asyncio, sys
@@ -93,7 +94,7 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(patience(10)):
         while not condition():
             await asyncio.sleep(0.001)
 

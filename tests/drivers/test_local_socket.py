@@ -18,6 +18,7 @@ from pygroups.drivers import local_commands, local_socket
 from pygroups.drivers.discovery import options as discovery_options
 from pygroups.drivers.local_commands import COMMAND_MAX, CommandAnswer, LocalCommand, ask, sockets_in
 from pygroups.drivers.local_socket import COMMANDS_MAX, LocalSocket
+from tests.patience import patience
 
 ME, GONE = Address("C", "c" * 16), Address("A", "a" * 16)
 CALL = LocalCommand("vouch", GONE)
@@ -50,7 +51,7 @@ def run(story: Callable[[Stack], Awaitable[None]], answers: bool = True) -> Stac
         stack = Stack(answers)
         await stack.local.open()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience(30)):
                 await story(stack)
         finally:
             stack.local.close()

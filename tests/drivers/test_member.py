@@ -23,6 +23,7 @@ from pygroups.drivers.member import CLOCK, Member
 from pygroups.journal.errors import JournalError
 from pygroups.journal.writer import JournalWriter
 from tests.drivers.tiny_stack import A, B, Tiny, tiny_stack
+from tests.patience import patience
 
 
 class World:
@@ -200,7 +201,7 @@ def test_a_timer_of_the_stack_makes_a_turn() -> None:
         assert not rang.is_set()
         tiny.wake = CLOCK.now() + 1_000  # earlier than what is set
         world.member.schedule()
-        await asyncio.wait_for(rang.wait(), 5)
+        await asyncio.wait_for(rang.wait(), patience(5))
         assert world.member.timer_at > CLOCK.now()
 
     in_a_loop(story)
@@ -332,7 +333,7 @@ def test_statistics_come_again_and_keep_the_entry_young() -> None:
     async def story() -> None:
         world = World(stats_period=2_000)
         world.member.begin()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(patience(5)):
             while world.diary.count("refresh") < 3:
                 await asyncio.sleep(0.001)
         await settled()

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.patience import patience
+
 NETWORK: Final = ipaddress.ip_network("10.77.0.0/24")
 BAD_NETWORK: Final = ipaddress.ip_network("10.78.0.0/24")
 HOLD: Final = ("unshare", "--net", "sleep", "600")
@@ -34,7 +36,7 @@ class CannotMakeHosts(AssertionError):
 
 
 def run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20, env=ENVIRONMENT)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience(20), env=ENVIRONMENT)
     if done.returncode:
         raise CannotMakeHosts(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
@@ -179,7 +181,7 @@ class BadNetwork:
             raise CannotMakeHosts("the relay between the hosts has ended")
 
     def end(self) -> None:
-        said, _ = self.relay.communicate("", timeout=20)
+        said, _ = self.relay.communicate("", timeout=patience(20))
         self.counts.update(json.loads(said or "{}"))
 
 
@@ -198,7 +200,7 @@ def bad_network(hosts: Sequence[Host], **faults: float) -> Iterator[BadNetwork]:
 
 def _wait_for_namespace(holder: subprocess.Popen[bytes]) -> None:
     """Until the process is in a network of its own."""
-    mine, end = os.readlink("/proc/self/ns/net"), time.monotonic() + 10
+    mine, end = os.readlink("/proc/self/ns/net"), time.monotonic() + patience(10)
     while os.readlink(f"/proc/{holder.pid}/ns/net") == mine or b"sleep" not in _command(holder.pid):
         if holder.poll() is not None or time.monotonic() > end:
             raise CannotMakeHosts("this machine lets nobody make a network namespace: unshare --net failed")

@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address
 from typing import Final
 
+from tests.patience import patience
+
 TUNSETIFF: Final = 0x400454CA
 IFF_TUN: Final = 0x0001
 IFF_NO_PI: Final = 0x1000
@@ -52,7 +54,7 @@ def device(number: int, pid: int, address: str) -> int:
 
 
 def _ip(*command: str) -> None:
-    subprocess.run(command, check=True, timeout=20, env=os.environ | {"PATH": PATH})
+    subprocess.run(command, check=True, timeout=patience(20), env=os.environ | {"PATH": PATH})
 
 
 class Relay:

@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from tests.patience import patience
+
 HOME: Final = Path(__file__).resolve().parents[2]
 ALONE: Final = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 SMALL, LARGE = 24, 48  # members; both are more than heartbeat_all
@@ -19,7 +21,7 @@ SECONDS: Final = 4
 def packets(members: int) -> int:
     """The packets on loopback, acknowledgements of TCP included, while the group sends nothing."""
     command = [*ALONE, sys.executable, "-m", "tests.e2e.idle_group", str(members), str(SECONDS)]
-    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=140, check=False)
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=patience(140), check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.patience import patience
+
 HOME: Final = Path(__file__).resolve().parents[2]
 SIZE: Final = 96 << 20
 MEMORY_MIB: Final = 64  # less than the state; the member keeps 16 MiB of it in memory
@@ -29,7 +31,9 @@ print(json.dumps(asyncio.run(state.play(pathlib.Path(sys.argv[1]), int(sys.argv[
 def test_a_large_state_arrives_in_bounded_memory(tmp_path: Path, profile: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(HOME / "src")}
     command = [sys.executable, "-c", PLAY, str(tmp_path), str(SIZE), profile]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=HOME, env=environment, timeout=280, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=HOME, env=environment, timeout=patience(280), check=True
+    )
     measured: dict[str, Any] = json.loads(done.stdout)
     assert measured["equal"]
     assert measured["messages"] > 0

@@ -18,6 +18,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PROFILE: Final = "total1999"
 PORT: Final = 7_000
 MULTICAST: Final = "udp:239.77.1.2:7001"
+PLAYED: Final = [("udp", 10, 1), (MULTICAST, 10, 1), ("tcp", 0, 1)]
+"""The transport, the lost packets in percent, and how many times the sequencer is killed."""
+LONG: Final = [("udp", 10, 3)]
 LOAD: Final = {"count": 1 << 40, "size": 100, "burst": 10, "pause": 0.02}  # of each, for as long as it lives
 
 
@@ -51,13 +54,20 @@ class Members:
         self.begins(sequencer.name, faults_before=True)
 
 
-@pytest.mark.parametrize(("transport", "percent", "kills"), [("udp", 10, 3), (MULTICAST, 10, 1), ("tcp", 0, 1)])
-def test_the_sequencer_is_killed_under_load(tmp_path: Path, transport: str, percent: int, kills: int) -> None:
-    """Over UDP three times, while a tenth of the packets is lost."""
+@pytest.mark.parametrize("played", [PLAYED, pytest.param(LONG, marks=pytest.mark.long)], ids=["once", "three times"])
+def test_the_sequencer_is_killed_under_load(tmp_path: Path, played: list[tuple[str, int, int]]) -> None:
+    """Over UDP, while a tenth of the packets is lost.  One audit judges the journals of all groups."""
+    groups = [_kills(tmp_path / str(number), *one) for number, one in enumerate(played)]
+    code, found = audit(*(group.journal for group in groups))
+    assert (code, broken(found)) == (0, [])
+
+
+def _kills(folder: Path, transport: str, percent: int, kills: int) -> Group:
+    """A group whose sequencer was killed so many times."""
     with Hosts(4) as hosts, ExitStack() as rules:
         for host in hosts.hosts if percent else ():
             rules.enter_context(host.losing(percent))
-        with Group(tmp_path, profile=PROFILE, transport=transport, insecure=True) as group:
+        with Group(folder, profile=PROFILE, transport=transport, insecure=True) as group:
             members = Members(group, hosts.hosts)
             for _ in range(kills):
                 members.kills_the_sequencer()
@@ -70,8 +80,7 @@ def test_the_sequencer_is_killed_under_load(tmp_path: Path, transport: str, perc
             lives = group.lives()
     assert all_faults(lives, PROFILE) == []
     assert list(complete([life for life in lives if life.address in accepted], accepted)) == []
-    code, found = audit(group.journal)
-    assert (code, broken(found)) == (0, [])
+    return group
 
 
 @pytest.mark.long

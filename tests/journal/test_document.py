@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pygroups.journal.schema import COLUMNS, FIELDS
 from pygroups.journal.writer import JournalWriter
+from tests.patience import patience
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "journal.md").read_text(encoding="utf-8")
 
@@ -35,7 +36,11 @@ def test_the_reader_in_the_document_reads_a_journal(tmp_path: Path) -> None:
     journal.write([("leave", (4, "B@77"), {"reason": "asked"}), ("stop", (4, "B@77"), {})], 2, 2)
     journal.close()
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=patience(120),
+        check=True,
     )
     assert done.stdout.splitlines() == [
         "orders A@3f2c 0 start None [{'bound_us': 5}, None]",

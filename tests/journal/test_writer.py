@@ -17,6 +17,7 @@ from pygroups.journal.errors import JournalError
 from pygroups.journal.frames import Damage, Frame, Header, Record, walk
 from pygroups.journal.schema import FIELDS, PREFIX, services_of_v1
 from pygroups.journal.writer import RETRY_US, JournalWriter, MemoryJournal, segment_path
+from tests.patience import patience
 
 VIEW = (4, "A@3f2c91d000000001")
 DELIVER: Record = ("deliver", VIEW, {"origin": "B", "origin_incarnation": "77", "first": 1, "count": 2})
@@ -78,7 +79,7 @@ def test_kill_loses_nothing_that_was_written(tmp_path: Path) -> None:
     )
     source = str(Path(writing.__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], env={**os.environ, "PYTHONPATH": source}, timeout=30
+        [sys.executable, "-c", program, str(tmp_path)], env={**os.environ, "PYTHONPATH": source}, timeout=patience(30)
     )
     assert done.returncode == -signal.SIGKILL
     assert [record[1] for record in records_in(tmp_path / "orders" / "A@3f2c")] == list(range(100))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pygroups.sim.schedules.catalog import WHOLE_JOURNALS
+from tests.patience import patience
 
 SCHEDULES: Final = 4  # of each profile; `make long` plays more
 FULL_DISKS: Final = 4  # schedules of each profile with full disks, from the seed
@@ -49,7 +50,11 @@ def played(
     command = [sys.executable, "-m", "pygroups", "simulate", "--profile", profile, "--seeds", seeds]
     command += ["--faults", ",".join(faults)]
     done = subprocess.run(
-        [*command, "--journal", str(root), "--json"], stdout=subprocess.PIPE, text=True, timeout=300, check=False
+        [*command, "--journal", str(root), "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=patience(300),
+        check=False,
     )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

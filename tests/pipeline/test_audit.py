@@ -22,6 +22,7 @@ from pygroups.pipeline import session as sessions
 from pygroups.pipeline.ingest import Table, ingest
 from pygroups.pipeline.store import Store
 from pygroups.pipeline.verdict import Verdict, Violation, summarize
+from tests.patience import patience
 from tests.pipeline.planted import clean, closed, opened, repeated
 from tests.pipeline.spark_session import SHORT_LIVED, spark
 
@@ -164,7 +165,7 @@ def test_processes_of_a_cluster_judge_a_table_and_the_folder_takes_its_journals_
     cluster = ["--master", "local-cluster[2,1,1024]", "--out", str(tmp_path / "out")]
     called = [sys.executable, "-m", "pygroups", "audit", str(tmp_path / "t"), *cluster, "--json"]
     environment = os.environ | SHORT_LIVED
-    answer = subprocess.run(called, env=environment, capture_output=True, text=True, timeout=450, check=False)
+    answer = subprocess.run(called, env=environment, capture_output=True, text=True, timeout=patience(450), check=False)
     assert (answer.returncode, answer.stderr) == (1, "")
     promises = json.loads(answer.stdout)["promises"]
     assert {one["name"] for one in promises if one["verdict"] == "broken"} == {"fifo", "no-duplication"}
@@ -196,7 +197,7 @@ def test_a_cluster_without_a_free_worker_is_one_line_and_code_2(journals: Path, 
             place = next(one[1] for one in found if one)
             asked = ["audit", str(journals / "good"), "--master", place, "--out", str(tmp_path / "out")]
             called = [sys.executable, "-c", _IMPATIENT, *asked]
-            answer = subprocess.run(called, capture_output=True, text=True, timeout=450, check=False)
+            answer = subprocess.run(called, capture_output=True, text=True, timeout=patience(450), check=False)
         finally:
             master.kill()
     assert (answer.returncode, answer.stdout) == (2, "")

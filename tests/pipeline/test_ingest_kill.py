@@ -14,6 +14,7 @@ import pytest
 
 from pygroups.cli import main as cli
 from pygroups.pipeline.ingest import NotATable, Table, ingest
+from tests.patience import patience
 from tests.pipeline.ingested import NOON_US, drawn, life_of, names_of, put, rows_of, run, stages
 
 KILLED = """
@@ -60,7 +61,7 @@ def test_a_kill_at_any_moment_loses_nothing_and_doubles_nothing(tmp_path: Path, 
             ingest([journals], table)
         put(last)
         command = [sys.executable, "-c", KILLED, str(journals), str(table), str(moment)]
-        child = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        child = subprocess.run(command, capture_output=True, text=True, timeout=patience(60), check=False)
         ended = child.stdout
         assert child.returncode == (0 if "done" in ended else -signal.SIGKILL), child.stderr
         if (table / "table.json").exists():

@@ -11,6 +11,7 @@ import pytest
 
 from pygroups.pipeline.report.findings import Diagram
 from pygroups.pipeline.report.render import page_of
+from tests.patience import patience
 from tests.pipeline.html_page import Element, read
 from tests.pipeline.test_report import _event, findings, verdict, violation
 
@@ -92,7 +93,7 @@ def visit(page: str, folder: Path, *options: str) -> Visit:
         "--dump-dom",
         file.as_uri(),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patience(SECONDS), check=True)
     complaints = [line.partition(":CONSOLE")[2] for line in done.stderr.splitlines() if ":CONSOLE" in line]
     return Visit(read(done.stdout), complaints, _asked_by_the_page(log))
 

@@ -30,6 +30,7 @@ from pygroups.pipeline.schemas import MESSAGES, QUARANTINE, RECORDS
 from pygroups.pipeline.source import GroupsDataSource, read
 from pygroups.pipeline.source_reader import JournalsReader
 from pygroups.pipeline.source_request import STREAM_ALONE, TABLES, request_of
+from tests.patience import patience
 from tests.pipeline.planted import clean
 from tests.pipeline.spark_session import spark
 
@@ -475,7 +476,7 @@ def test_spark_finds_the_source_by_itself_also_on_executors(journals: Path) -> N
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=patience(240),
         check=False,
     )
     assert "rows: 131" in done.stdout, done.stderr[-2000:]

@@ -19,6 +19,7 @@ from pygroups.pipeline import sweep as sweeping
 from pygroups.pipeline.sweep import _ROWS, sweep
 from pygroups.sim.batches.runner import Totals, play_seed
 from pygroups.sim.schedules.draw import Wish
+from tests.patience import patience
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +85,7 @@ def test_ctrl_c_ends_it_without_a_word_and_what_is_played_stays(tmp_path: Path) 
         while process.poll() is None and not list(out.glob("seeds/_temporary/*/task_*")):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said, err = process.communicate(timeout=120)
+        said, err = process.communicate(timeout=patience(120))
     assert (process.returncode, said, err) == (130, "", "")
     assert json.loads((out / "sweep.json").read_text())["profile"] == "fifo"
 

@@ -24,6 +24,7 @@ from pygroups.sim.batches.summary import command, parse_seeds
 from pygroups.sim.schedules.catalog import FAULTS
 from pygroups.sim.schedules.draw import Wish, draw
 from pygroups.sim.schedules.schedule import from_json, to_json
+from tests.patience import patience
 
 PLANTED = Path(__file__).parents[1] / "mutants"
 
@@ -184,7 +185,7 @@ def test_ctrl_c_ends_with_the_counts_so_far(jobs: str, tmp_path: Path) -> None:
         while began.poll() is None and not any(tmp_path.glob("journal/seed-*")):
             time.sleep(0.05)
         os.killpg(began.pid, signal.SIGINT)
-        out, err = began.communicate(timeout=60)
+        out, err = began.communicate(timeout=patience(60))
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(began.pid, signal.SIGKILL)
