@@ -31,7 +31,7 @@ D, E = Address("D", "d" * 16), Address("E", "e" * 16)
 def test_frames_arrive_whole_once_and_in_order() -> None:
     async def main() -> None:
         async with nodes(A, B) as (a, b):
-            frames = [os.urandom(size) for size in (1, 3, 65_536, 5 << 20, 0x100, 300_000) for _ in range(3)]
+            frames = [os.urandom(size) for size in (1, 3, 65_536, 3 << 20, 0x100, 300_000) for _ in range(3)]
             for frame in frames:
                 a.net.send([((B,), [frame])])
             await until(lambda: len(b.frames) == len(frames))

@@ -23,13 +23,14 @@ import pytest
 
 from pygroups.core.driver_events import Presence
 from pygroups.core.errors import PeerError
-from pygroups.core.limits import FRAME_MAX, RUNS_PER_FRAME_MAX
+from pygroups.core.limits import FRAME_MAX, MARKS_MAX, RUNS_PER_FRAME_MAX
 from pygroups.core.view import Ballot
 from pygroups.drivers.handshake import Handshake
 from pygroups.drivers.hello import DiscoveryQuestion, Hello, packed, padded, with_length
 from pygroups.drivers.tcp.incoming import Incoming
 from pygroups.drivers.udp.datagrams import split
 from pygroups.layers.gms.heads import CollectAck
+from pygroups.layers.streams.gaps import LACKS_MAX, TOLD_MAX
 from pygroups.layers.verify_suspect import AreYouAlive
 from pygroups.wire.frame import VERSION
 from pygroups.wire.ring import Secret, ring_of_bytes
@@ -39,6 +40,7 @@ from tests.fuzz.seeds import seeds
 from tests.fuzz.targets import PLACE, SEALED, SECRET, SECRET_CODEC, _Ends, _Socket, stranger
 from tests.wire.samples import GROUP, A, B, wire_run
 from tests.wire.samples import packed as packet_with
+from tests.wire.test_bounds import proposal
 
 ENCODE: Final = msgspec.msgpack.Encoder().encode
 NONCE: Final = bytes(8)
@@ -229,13 +231,24 @@ def many_marks(count: int) -> bytes:
     return run_with(before + b"\xc3\xc3\xdf" + struct.pack(">I", count) + marks + after)
 
 
+def many_lacks(heads: int) -> bytes:
+    """Proposals, each with as many gaps as a merge may name."""
+    least = msgspec.msgpack.encode([38, proposal()])
+    ranges = b"\xdc" + struct.pack(">H", LACKS_MAX) + b"\x93\1\2\x90" * LACKS_MAX
+    lacks = b"".join(b"\x92\xa1A\xa4" + b"%04x" % number + ranges for number in range(TOLD_MAX))
+    head = least[:2] + b"\x9b" + least[3:] + b"\x80\x80\xc0\xdf" + struct.pack(">I", TOLD_MAX) + lacks
+    return b"\x93\xa1A\xa0\x91\x96\xc0\0\0\0" + bytes([0x90 + heads]) + head * heads + b"\xc4\0"
+
+
 WORST: Final[dict[str, tuple[Callable[[], bytes], int, float]]] = {
-    "a body of 8 MiB": (lambda: packet_with(wire_run(origin=A, first=1, count=1, body=bytes(8 << 20))), 2, 1),
+    "a body of 3 MiB": (lambda: packet_with(wire_run(origin=A, first=1, count=1, body=bytes(3 << 20))), 2, 1),
     "a million heads": (lambda: packet_with(wire_run(*[[1, 1]] * 1_000_000)), 2, 1),
-    "a million runs": (lambda: many_runs(1_000_000), 2, 1),
+    "300,000 runs": (lambda: many_runs(300_000), 2, 1),
     "as many runs as allowed": (lambda: many_runs(RUNS_PER_FRAME_MAX), 32, 1),
-    "as many senders as allowed": (lambda: many_marks(200_000), 12, 5),
-    "one sender too many": (lambda: many_marks(200_001), 2, 1),
+    "as many senders as allowed": (lambda: many_marks(MARKS_MAX), 14, 1),
+    "as many gaps as allowed": (lambda: many_lacks(1), 34, 1),
+    "a frame full of gaps": (lambda: many_lacks(7), 34, 7),
+    "one sender too many": (lambda: many_marks(MARKS_MAX + 1), 2, 1),
 }
 """What a member, or any process where there is no secret, can send: the input, the times its bytes that it may take of
 memory, and of CPU, in units."""

@@ -108,7 +108,7 @@ def test_a_frame_takes_so_many_runs_and_no_more() -> None:
 
 def test_heads_too_large_for_one_frame_go_in_several() -> None:
     """FRAME_FILL counts bodies; a few digests of a long history need no body to fill a frame."""
-    marks = {Address(f"{n:060}", "0" * 16): 1 << 40 for n in range(40_000)}
+    marks = {Address(f"{n:060}", "0" * 16): 1 << 40 for n in range(15_000)}
     of_a = AgreedView(VIEW, (A,), ("a",))
     install = Install(difference(Proposal(VIEW, of_a, (Side(of_a, (A,), {}, {}),), ()), None), marks)
     batch = [Run(A, None, (install,), A, n, 0, 1, pack([b"x"])) for n in range(1, 7)]

@@ -10,14 +10,14 @@ from .errors import UsageError
 
 # -- limits of the wire: equal at all members, part of the wire version
 
-FRAME_MAX: Final = 16 << 20  # one frame, header included
+FRAME_MAX: Final = 4 << 20  # one frame, header included
 FRAME_FILL: Final = 128 << 10  # a frame of this size takes no further run, so that one read can receive it
 BODY_MAX: Final = 512 << 10  # the body of one run: a full run that has grown, and its length fields
 RUN_MESSAGES_MAX: Final = 1 << 16
 RUNS_PER_FRAME_MAX: Final = 1 << 12  # bounds the memory of a frame: even an empty run costs some hundred bytes
 HEADS_MAX: Final = 32  # on one run
 MEMBERS_MAX: Final = 1_024
-MARKS_MAX: Final = 150_000  # origins in one digest: with the longest names they still fit into a frame
+MARKS_MAX: Final = 16_000  # origins in one digest: the digests of both sides of a merge fit into a frame
 READ_REQUESTS_MAX: Final = 16  # open read requests of one sender; a further request replaces the last one
 SLOWEST_MAX: Final = 4  # members named to a sender as those that keep its window full
 GAPS_MAX: Final = 256  # gaps of one origin that are remembered: one for each merge
@@ -123,7 +123,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     flush_timeout: int = 1 * SECOND  # for any other answer in a view change; doubles with each late answer
     leave_timeout: int = 5 * SECOND
     merge_interval: int = 1 * SECOND  # between two questions to processes outside the view; 30 % more or less
-    marks_max: int = 100_000  # remembered origins outside the view
+    marks_max: int = 10_000  # remembered origins outside the view
     run_growth: int = 1  # a run of several payloads is full at so many times run_bytes while the network loses few runs
     run_bytes_lossy: int = 64 << 10  # a run is full at this size, if that is less, while the network loses many runs
     state_chunk: int = 48 << 10  # one piece of a state on the wire

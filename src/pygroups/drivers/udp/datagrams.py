@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from pygroups.core.limits import FRAME_MAX, SECOND
+from pygroups.core.limits import SECOND
 from pygroups.wire.frame import HEADER, VERSION
 
 SPLIT: Final = ord("S")
@@ -20,7 +20,7 @@ PARTS_MAX: Final = 4_096  # of one frame
 DATAGRAM_LARGEST: Final = 65_507  # bytes that UDP over IPv4 carries at once
 DATAGRAM_LEAST: Final = 576  # every IPv4 host takes packets of this size
 UNFINISHED_MAX: Final = 8  # frames of one sender of which some parts lack
-UNFINISHED_BYTES: Final = FRAME_MAX  # of their parts
+UNFINISHED_BYTES: Final = 16 << 20  # of their parts
 UNFINISHED_COST: Final = 512  # bytes counted for a frame, beside its parts: even an empty one takes memory
 PART_COST: Final = 128  # bytes counted for a part, beside its content
 UNFINISHED_TIME: Final = 30 * SECOND

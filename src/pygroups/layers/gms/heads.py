@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from pygroups.core.address import Address
-from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MEMBERS_MAX, TEXT_MAX
+from pygroups.core.limits import DETAIL_MAX, FINGERPRINT_MAX, MARKS_MAX, MEMBERS_MAX, TEXT_MAX
 from pygroups.core.standing import Standing
 from pygroups.core.tables import Tables, under
 from pygroups.core.view import HISTORY_DIGITS, AgreedView, Ballot, MergeId, ViewId
 
-from ..streams.gaps import LACKS_MAX, Next, OriginRanges
+from ..streams.gaps import LACKS_MAX, TOLD_MAX, Next, OriginRanges
 from .decisions.electors import TABLES, Electors
 from .decisions.suspicion import Suspicion
 
@@ -24,15 +24,15 @@ Members = Annotated[tuple[Address, ...], Meta(max_length=MEMBERS_MAX)]
 Positions = Annotated[list[Next], Meta(max_length=MEMBERS_MAX)]  # by rank in a view, without the zeros at its end
 Rank = Annotated[int, Meta(ge=0, le=MEMBERS_MAX - 1)]
 Ranks = Annotated[list[Rank], Meta(max_length=MEMBERS_MAX)]
-OriginMarks = Annotated[dict[Address, Next], Meta(max_length=200_000)]  # marks_max and a view's worth
+OriginMarks = Annotated[dict[Address, Next], Meta(max_length=MARKS_MAX)]
 
 OTHER_SETTINGS: Final = "refused"  # the reason of a Refuse by a group with another profile, stack or other limits
 
 SideIndex = Annotated[int, Meta(ge=0, le=MEMBERS_MAX)]
 OriginLacks = Annotated[
-    dict[Address, Annotated[list[tuple[Next, Next, Ranks]], Meta(max_length=LACKS_MAX)]], Meta(max_length=200_000)
+    dict[Address, Annotated[list[tuple[Next, Next, Ranks]], Meta(max_length=LACKS_MAX)]], Meta(max_length=TOLD_MAX)
 ]
-MergedMarks = Annotated[dict[Address, tuple[Next, SideIndex]], Meta(max_length=200_000)]
+MergedMarks = Annotated[dict[Address, tuple[Next, SideIndex]], Meta(max_length=MARKS_MAX)]
 
 
 class Join(msgspec.Struct, array_like=True, tag=30):

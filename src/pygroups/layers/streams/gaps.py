@@ -18,14 +18,15 @@ from pygroups.core.view import Lack, Lacks
 
 MISSING_MAX: Final = 8  # ranges of one origin at one member
 LACKS_MAX: Final = 64  # ranges of one origin in a merge
-TOLD_BYTES: Final = 2 << 20  # of ranges in one message: beside the marks of MARKS_MAX origins they fit into a frame
+TOLD_BYTES: Final = 256 << 10  # of ranges in one message: beside the marks of MARKS_MAX origins they fit into a frame
 ORIGIN_BYTES: Final = 100  # the most that the name of an origin takes in it
 RANGE_BYTES: Final = 20
 RANK_BYTES: Final = 3
+TOLD_MAX: Final = TOLD_BYTES // (ORIGIN_BYTES + RANGE_BYTES)  # origins in one message
 
 Next = Annotated[int, Meta(ge=0, le=1 << 62)]
 OriginRanges = Annotated[  # of a Missing, in a message
-    dict[Address, Annotated[tuple[tuple[Next, Next], ...], Meta(max_length=MISSING_MAX)]], Meta(max_length=200_000)
+    dict[Address, Annotated[tuple[tuple[Next, Next], ...], Meta(max_length=MISSING_MAX)]], Meta(max_length=TOLD_MAX)
 ]
 
 
