@@ -66,6 +66,9 @@ class Recorder:
     def ask(self, event: core.Event) -> None:
         self.asked.append(event)
 
+    def losses(self) -> tuple[int, int]:
+        return 0, 0
+
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None:
         pass
 

@@ -37,6 +37,7 @@ class Story:
         self.time = 0
         self.joins: str | None = None
         self.changing: str | None = None
+        self.state: str | None = None
         self.alone: str | None = None
         self.held: tuple[Address, ...] = ()
         self.slow: list[tuple[Address, float]] = []
@@ -57,6 +58,9 @@ class Story:
 
     def changes_view(self) -> str | None:
         return self.changing
+
+    def awaits_state(self) -> str | None:
+        return self.state
 
     def is_alone(self) -> str | None:
         return self.alone
@@ -113,9 +117,11 @@ def test_what_lasts_is_reported_after_five_seconds_and_each_time_it_lasted_twice
     assert lines(caplog) == []
     story.run(37)
     assert [line.rpartition(" (for ")[2] for line in lines(caplog)] == ["5 s)", "10 s)", "20 s)", "40 s)"]
-    story.joins = None
+    story.joins, story.state = None, "this program waits for the state of the group"
+    story.run(6)
+    story.state = None
     story.run(20)
-    assert len(lines(caplog)) == 4
+    assert lines(caplog)[4:] == ["A in group 'g': this program waits for the state of the group (for 5 s)"]
 
 
 def test_a_member_is_slow_while_it_holds_the_window(caplog: pytest.LogCaptureFixture) -> None:

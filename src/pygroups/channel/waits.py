@@ -86,6 +86,9 @@ class Waits:
         names = ", ".join([str(member) for member in self.suspected]) or "none"
         return f"a view change is in progress, and no message is sent until it ends; suspected members: {names}"
 
+    def awaits_state(self) -> str | None:
+        return None if self.ended else self.reading.states.waits()
+
     def is_alone(self) -> str | None:
         return self.alone() if self.members == 1 and not self.ended else None
 

@@ -1,8 +1,8 @@
 """The watchdog of a channel.
 
-Twice a second it checks for a blocked event loop, a join or a view change that waits, a member that is alone, a member
-that reads nothing, and tasks that wait for each other. The watchdog logs warnings, and gives the program the events
-that the program can act on.
+Twice a second it checks for a blocked event loop, a join, a view change or a state that waits, a member that is alone,
+a member that reads nothing, and tasks that wait for each other. The watchdog logs warnings, and gives the program the
+events that the program can act on.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class StateReporter(Protocol):
 
     def changes_view(self) -> str | None:
         """A sentence about the view change in progress; None if there is none."""
+
+    def awaits_state(self) -> str | None:
+        """A sentence about the state that has not arrived; None if the program waits for none."""
 
     def is_alone(self) -> str | None:
         """A sentence about a member that is alone and expects other members; None if there is no reason to warn."""
@@ -107,6 +110,7 @@ class Watchdog:
         self._on_lateness(now - self.due)
         self._on_wait("join", self.reporter.waits_to_join(), now)
         self._on_wait("view", self.reporter.changes_view(), now)
+        self._on_wait("state", self.reporter.awaits_state(), now)
         self._on_alone(self.reporter.is_alone(), now)
         self._on_holders(now)
         self.reporter.end_deadlocks(now)

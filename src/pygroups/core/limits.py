@@ -127,6 +127,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     run_growth: int = 1  # a run of several payloads is full at so many times run_bytes while the network loses few runs
     run_bytes_lossy: int = 64 << 10  # a run is full at this size, if that is less, while the network loses many runs
     state_chunk: int = 48 << 10  # one piece of a state on the wire
+    state_chunk_lossy: int = 48 << 10  # a piece has this size, if that is less, while the network loses many runs
     state_chunks_ahead: int = 16  # unacknowledged pieces of a state
     spill_after: int = 16 << 20  # bytes in memory of a state that arrives, and of the messages behind it; more on disk
     state_timeout: int = 30 * SECOND  # for a sign of life of the member that gives the state

@@ -160,6 +160,10 @@ class Member:
         """Pass a request of the application to the stack."""
         self._pass(self.stack.asked, event)
 
+    def losses(self) -> tuple[int, int]:
+        """The runs that this member has sent, once for each receiver, and those of them that were requested again."""
+        return self.stack.env.sent, self.stack.env.requested
+
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None:
         """Write a record of the driver with the next turn.  Without `view` the record belongs to the present view."""
         env = self.stack.env

@@ -27,8 +27,8 @@ class Transport(NamedTuple):
     to_all: Contact | None = None  # the multicast address that all members listen to
 
     def limits(self, config: Config, parts: int = PARTS) -> Config:
-        """`config`, with runs and parts of a state that fit `parts` datagrams over UDP.  A run grows while
-        the network loses few of them, and has one datagram while it loses many.
+        """`config`, with runs that fit `parts` datagrams over UDP, and parts of a state that do so at first.
+        Both grow while the network loses few runs.  A run has one datagram while it loses many.
 
         One lost datagram costs one run.  A frame with long names may be a little larger; such a frame has a part more.
         """
@@ -45,7 +45,7 @@ class Transport(NamedTuple):
             run_bytes=min(config.run_bytes, fits),
             run_growth=1 if parts == 1 else _growth(GROWTH, fits),
             run_bytes_lossy=one,
-            state_chunk=min(config.state_chunk, fits),
+            state_chunk_lossy=min(config.state_chunk_lossy, fits),
         )
 
     def frame_bytes(self, config: Config) -> int | None:

@@ -192,6 +192,7 @@ class WatchedRecorder:
         self.recorder = recorder
         self.watch = watch
         self.record = recorder.record
+        self.losses = recorder.losses
 
     def ask(self, event: Event) -> None:
         if isinstance(event, StateFailed):

@@ -69,6 +69,14 @@ class Loading:
         """Whether the whole state is here, so that the application will get it."""
         return self.ready.is_set() and not self.superseded and not self.none
 
+    def waits(self) -> str | None:
+        """A sentence about the state while some of it has not arrived."""
+        if self.ready.is_set():
+            return None
+        if self.provider is None:
+            return "this program waits for the state of the group, of which nothing has arrived yet"
+        return f"this program waits for the state of the group: {self.received.size:,} bytes came from {self.provider}"
+
     def arrived(self, event: StateArrived) -> None:
         """A chunk has arrived."""
         self.provider, self.none = event.provider, event.none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from pygroups.core.errors import UsageError
@@ -49,16 +49,17 @@ def named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-async def cut(pieces: AsyncIterator[bytes], size: int) -> AsyncGenerator[bytes, None]:
-    """The bytes of the snapshot in pieces of `size`; the last one may be shorter.  Other tasks run between pieces."""
+async def cut(pieces: AsyncIterator[bytes], size: Callable[[], int]) -> AsyncGenerator[bytes, None]:
+    """The bytes of the snapshot in pieces of the `size` at that time; the last one may be shorter.  Other tasks run
+    between pieces."""
     rest = bytearray()
     async for piece in pieces:
         if not isinstance(piece, bytes | bytearray | memoryview):
             raise UsageError(f"the iterator of get_state() must give bytes, not {type(piece).__name__}")
         rest += piece
-        while len(rest) >= size:
-            yield bytes(rest[:size])
-            del rest[:size]
+        while len(rest) >= (most := size()):
+            yield bytes(rest[:most])
+            del rest[:most]
             await asyncio.sleep(0)
     if rest:
         yield bytes(rest)

@@ -18,6 +18,7 @@ from pygroups.core.columns import lack_columns
 from pygroups.core.errors import StateLost, UsageError
 from pygroups.core.events import Event, Marks, Missing
 from pygroups.core.limits import SECOND, TEXT_MAX, Config
+from pygroups.core.run_size import RunSize
 from pygroups.core.state_events import StateArrived, StateChunk, StateFailed, StateTaken, StateWanted
 from pygroups.core.tables import Tables
 from pygroups.core.view import ViewId
@@ -60,6 +61,9 @@ class Recorder(Protocol):
     """The part of a member that state transfer uses."""
 
     def ask(self, event: Event) -> None: ...
+    def losses(self) -> tuple[int, int]:
+        """The runs that this member has sent, and those of them that were requested again."""
+
     def record(self, kind: str, fields: dict[str, object], view: ViewId | None = None) -> None: ...
 
 
@@ -126,6 +130,8 @@ class States:
         self.state = state
         self.recorder = recorder
         self.config = config
+        least = min(config.state_chunk_lossy, config.state_chunk)
+        self.size = RunSize(least, least, config.state_chunk)  # of a chunk
         self.patience = config.state_timeout / SECOND
         self.later = later
         self.broke = broke
@@ -253,7 +259,7 @@ class States:
     async def _send(self, wanted: StateWanted, giving: Giving, pieces: AsyncIterator[bytes]) -> None:
         sent, size, digest, last = 0, 0, xxh3_64(), b""
         in_time = timed(pieces, self.patience)
-        async with closing(pieces), aclosing(in_time), aclosing(cut(in_time, self.config.state_chunk)) as chunks:
+        async with closing(pieces), aclosing(in_time), aclosing(cut(in_time, self._chunk_size)) as chunks:
             async for piece in chunks:
                 if sent:
                     self._chunk(wanted.view, giving, last)
@@ -268,6 +274,9 @@ class States:
             self._record_lacks("given", wanted.view, joiner, wanted.lacks)
             self._record("state_get", wanted.view, joiner, wanted.digest, size, digest.intdigest())
             self.recorder.ask(StateChunk(wanted.view, joiner, last, last=True, lacks=wanted.lacks))
+
+    def _chunk_size(self) -> int:
+        return self.size.look(*self.recorder.losses())
 
     def _chunk(self, view: ViewId, giving: Giving, data: bytes) -> None:
         for joiner in giving.taken:
@@ -305,6 +314,10 @@ class States:
         most = self.config.spill_after if isinstance(self.state, LargeState) else 0
         self.loading = Loading((view, gaps), digest, Received(most), first=first, again=again, resets=resets)
         return self.loading
+
+    def waits(self) -> str | None:
+        """A sentence about the state that has not arrived; None if this member waits for none."""
+        return None if self.loading is None else self.loading.waits()
 
     @property
     def is_coming(self) -> bool:
