@@ -1,6 +1,6 @@
 """A large state reaches a new member while messages flow: how long, how much memory, how long the flow pauses.
 
-Three real processes on loopback TCP, default settings.  Replica A has a state in a file, replica B sends `--rate`
+Three real processes on loopback, default settings.  Replica A has a state in a file, replica B sends `--rate`
 messages a second, and replica C joins.  The state of a replica is the file and the messages after it.  Measured are the
 time until C has its state, the longest pause between two deliveries at A and at B, and the most resident memory of each
 process above its memory before.  At the end the digests of the three states must be equal.
@@ -86,12 +86,12 @@ class Replica:
         return whole.hexdigest()
 
 
-async def replica(name: str, folder: Path, size: int, rate: int, profile: str) -> None:
+async def replica(name: str, folder: Path, size: int, rate: int, profile: str, transport: str) -> None:
     """One process: it tells its progress in lines of JSON, and ends when it reads END."""
     app = Replica(folder / f"{name}.state")
     app.grow(size)
     begun, before = time.monotonic(), resident("VmRSS")
-    channel = Channel("large", name=name, profile=profile, state=app, discovery=f"dir:{folder}")
+    channel = Channel("large", name=name, profile=profile, transport=transport, state=app, discovery=f"dir:{folder}")
     async with channel:
         reading = asyncio.create_task(read(channel, app))
         await channel.ready()
@@ -150,22 +150,22 @@ class Started:
         return told
 
 
-async def start(name: str, folder: Path, size: int, rate: int, profile: str) -> Started:
+async def start(name: str, folder: Path, size: int, rate: int, profile: str, transport: str) -> Started:
     command = [sys.executable, __file__, "--replica", name, "--folder", str(folder), "--profile", profile]
-    command += ["--size", str(size), "--rate", str(rate)]
+    command += ["--size", str(size), "--rate", str(rate), "--transport", transport]
     environment = os.environ | {"PYTHONPATH": str(common.HOME / "src")}
     return Started(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
 
 
-async def play(folder: Path, size: int, rate: int, profile: str) -> dict[str, Any]:
+async def play(folder: Path, size: int, rate: int, profile: str, transport: str) -> dict[str, Any]:
     """The measures; `equal` says whether the digests are equal."""
     started: list[Started] = []
     try:
         for name, own, flows in (("A", size, 0), ("B", 0, rate)):
-            started.append(await start(name, folder, own, flows, profile))
+            started.append(await start(name, folder, own, flows, profile, transport))
             await started[-1].hears()
         await asyncio.sleep(HEAD_START)
-        started.append(await start("C", folder, 0, 0, profile))
+        started.append(await start("C", folder, 0, 0, profile, transport))
         loaded = await started[-1].hears()
         await asyncio.sleep(HEAD_START)
         sender = started[1].process.stdin
@@ -192,16 +192,17 @@ def main() -> None:
     options.add_argument("--size", type=int, default=1 << 30, help="bytes of the state")
     options.add_argument("--rate", type=int, default=1_000, help="messages a second")
     options.add_argument("--profile", default="total")
+    options.add_argument("--transport", default="tcp")
     options.add_argument("--replica", help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.replica:
-        asyncio.run(replica(given.replica, given.folder, given.size, given.rate, given.profile))
+        asyncio.run(replica(given.replica, given.folder, given.size, given.rate, given.profile, given.transport))
         return
     result = common.Result("state")
     with tempfile.TemporaryDirectory() as folder:
-        measured = asyncio.run(play(Path(folder), given.size, given.rate, given.profile))
-    result.write(size=given.size, rate=given.rate, profile=given.profile, **measured)
+        measured = asyncio.run(play(Path(folder), given.size, given.rate, given.profile, given.transport))
+    result.write(size=given.size, rate=given.rate, profile=given.profile, transport=given.transport, **measured)
     if not measured["equal"]:
         sys.exit("the digests of the replicas differ")
 
