@@ -79,6 +79,7 @@ SELDOM = (
     "vouched",
     "winner",
     "round_trip",
+    "more",
 )
 BELOW_GMS = {"Merge2", "Unicast2", "VerifySuspect", "Failure", "Discovery"}
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}

@@ -66,6 +66,7 @@ class Env:
         "requested",
         "rng",
         "run_records",
+        "sender_waits",
         "sent",
         "services",
         "stored",
@@ -97,6 +98,7 @@ class Env:
         self.stored: Sequence[tuple[Run, int]] = ()  # those of an earlier process, and the age of each in microseconds
         self.lossless = False  # the driver reports every loss of frames (driver_events.Lost); other frames arrive
         self.own_body: Callable[[Run], bytes | None] = bodiless  # the body of an own run that came without it
+        self.sender_waits = False  # for room in the window of multicasts: more follows; the application's side sets it
         self.on_merge = KEEP  # how the side that wins a merge is chosen; part of the fingerprint
         self.chooses: Chooses | None = None  # chooses this side; None: no side wins
         self.services = ALONE_IN_A_TEST  # what the layers of the stack give; set before a layer is made

@@ -9,14 +9,14 @@ docs/layers/sequencer.md; design note 000.
 from __future__ import annotations
 
 from collections import deque
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
 from pygroups.core.address import Address
 from pygroups.core.events import Block, Dropped, Event, Excluded, Gone, Hold, Marks, NewView, Release
-from pygroups.core.layer import Env, PassingLayer
-from pygroups.core.limits import MEMBERS_MAX
+from pygroups.core.layer import NEVER, Env, PassingLayer
+from pygroups.core.limits import MEMBERS_MAX, MILLISECOND
 from pygroups.core.run import Run
 from pygroups.core.services import UNIFORM
 from pygroups.core.tables import Tables, under
@@ -24,11 +24,14 @@ from pygroups.core.view import AgreedView, ViewId
 
 from .streams.marks import forget_outside
 
+SHARE_PATIENCE: Final = 500 * MILLISECOND  # for which own runs of the coordinator wait for those of others
+
 
 class Forward(msgspec.Struct, array_like=True, tag=80):
     """Member to coordinator: multicast this run on my behalf."""
 
     view: ViewId  # the sender's view: an older one's Forward is sent again by its sender, a newer one's is kept
+    more: bool = False  # a sender waits for room in my window: more follows as soon as there is room
 
 
 class Data(msgspec.Struct, array_like=True, tag=81):
@@ -85,10 +88,57 @@ class Early:
             self.refused[sender] = None
 
 
+class Share:
+    """The coordinator's share of the order.  Its own runs make no way to it and back, so its window would turn faster.
+    Own runs therefore wait while this member is ahead, in bytes, of all members of which more is about to come."""
+
+    __slots__ = ("ends_at", "lead", "lead_max", "me")
+
+    tables: ClassVar[Tables] = {"lead": "members"}
+
+    def __init__(self, me: Address, lead_max: int) -> None:
+        self.me = me
+        self.lead_max = lead_max  # what is longer ago is forgotten
+        self.lead: dict[Address, int] = {}  # by member with more to come, the bytes of own runs ordered beyond its own
+        self.ends_at = NEVER  # own runs wait, at most so long if no member with more to come brings it
+
+    def heard(self, sender: Address, more: bool) -> None:
+        """A run of `sender` came to be ordered, with or without more behind it."""
+        if more:
+            self.lead.setdefault(sender, 0)
+        else:
+            self.lead.pop(sender, None)
+
+    def ordered(self, origin: Address, size: int) -> None:
+        """A run was ordered: one of a member with more to come, an own one, or another."""
+        if origin in self.lead:
+            self.ends_at = NEVER
+            self.lead[origin] = max(self.lead[origin] - size, -self.lead_max)
+        elif origin == self.me:
+            self.ends_at = NEVER
+            for member in self.lead:
+                self.lead[member] += size
+
+    def waits(self) -> bool:
+        """Whether this member is ahead of all that have more to come."""
+        return bool(self.lead) and min(self.lead.values()) > 0
+
+
 class Sequencer(PassingLayer):
     """One order for all members of a view."""
 
-    __slots__ = ("blocked", "early", "forward_table", "in_doubt", "pieces", "queued", "queues", "received", "view")
+    __slots__ = (
+        "blocked",
+        "early",
+        "forward_table",
+        "in_doubt",
+        "pieces",
+        "queued",
+        "queues",
+        "received",
+        "share",
+        "view",
+    )
 
     needs: ClassVar[frozenset[str]] = frozenset({"FIFO_MULTICAST", "FIFO_UNICAST", "VIRTUAL_SYNCHRONY"})
     gives: ClassVar[frozenset[str]] = frozenset({"TOTAL"})
@@ -104,6 +154,7 @@ class Sequencer(PassingLayer):
         "queues[]": "window_runs",
         "received": "marks",
         **under("early", Early.tables),
+        **under("share", Share.tables),
     }
 
     def __init__(self, env: Env) -> None:
@@ -118,6 +169,7 @@ class Sequencer(PassingLayer):
         self.queued: dict[Address, tuple[int, int]] = {}  # at the coordinator: the last piece of each origin in a queue
         self.queues: dict[Address, deque[Run]] = {}  # at the coordinator: the runs that wait to be ordered, by origin
         self.early = self._no_early()
+        self.share = Share(env.me, env.config.window)
         env.own_body = self._own_body
 
     # -- sending
@@ -135,7 +187,7 @@ class Sequencer(PassingLayer):
         if view.coordinator == me:
             self._queue(run)
         else:
-            self.below.append(run.readdressed(me, view.coordinator).push(Forward(view.id)))
+            self.below.append(run.readdressed(me, view.coordinator).push(Forward(view.id, self.env.sender_waits)))
 
     def on_again(self, again: Again, src: Address) -> None:
         """The runs behind a refused Forward were ordered before it, and all members dropped them: forward the whole
@@ -173,12 +225,37 @@ class Sequencer(PassingLayer):
         """Order the runs of this turn, one run of each origin in turn; own runs wait in the same queues."""
         if not self.queues or self.blocked or self.in_doubt:
             return
-        me, waiting = self.env.me, list(self.queues.values())
-        while waiting:
-            for queue in waiting:
-                self.below.append(queue.popleft().readdressed(me, None).push(Data()))
-            waiting = [queue for queue in waiting if queue]
-        self.queues = {}
+        me = self.env.me
+        own, others = self.queues.pop(me, None), list(self.queues.values())
+        while others or (own and not self.share.waits()):
+            for queue in others:
+                self._order(queue.popleft())
+            if own and not self.share.waits():
+                self._order(own.popleft())
+            others = [queue for queue in others if queue]
+        self.queues = {me: own} if own else {}
+        if not own:
+            self.share.ends_at = NEVER
+        elif self.share.ends_at == NEVER:
+            self.share.ends_at = self.env.now + SHARE_PATIENCE
+            self.wake_at(self.share.ends_at)
+
+    def _order(self, run: Run) -> None:
+        if self.share.lead:
+            assert run.origin is not None
+            self.share.ordered(run.origin, len(run.body))
+        self.below.append(run.readdressed(self.env.me, None).push(Data()))
+
+    def timer(self) -> None:
+        """Own runs have waited long enough: those who said that more would come have stopped, or their senders gave
+        up."""
+        self.wake = self.share.ends_at
+        if self.wake <= self.env.now:
+            self.env.count("own runs waited in vain")
+            self._share_anew()
+
+    def _share_anew(self) -> None:
+        self.share, self.wake = Share(self.env.me, self.env.config.window), NEVER
 
     # -- receiving
 
@@ -245,6 +322,8 @@ class Sequencer(PassingLayer):
         elif run.src not in view.members or run.origin != run.src:
             self.env.drop("forward of a stranger")
         else:
+            if head.more or self.share.lead:
+                self.share.heard(run.src, head.more)
             self._queue(run.pop())
 
     # -- membership
@@ -257,6 +336,7 @@ class Sequencer(PassingLayer):
     def _stop(self) -> None:
         self.blocked = True
         self.queues = {}  # their origins send them again in the next view
+        self._share_anew()
 
     def up_event(self, event: Event) -> None:
         self.above.append(event)
@@ -270,6 +350,7 @@ class Sequencer(PassingLayer):
     def _install(self, event: NewView) -> None:
         self.view, self.blocked, self.queues = event.view, False, {}
         self.queued, self.pieces = {}, {}
+        self._share_anew()
         self.forward_table = {key: run for key, run in self.forward_table.items() if not run.index}  # see FRAGMENTATION
         self.in_doubt = False
         if event.starts is not None:

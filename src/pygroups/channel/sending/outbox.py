@@ -276,6 +276,7 @@ class Outbox:
         if to is None:
             queue = self.queue
             self.credit = SHUT  # later senders wait too
+            self.top.env.sender_waits = True
         else:
             queue = self.queues.setdefault(to, SenderQueue(self.window))
         woken = queue.join(size)
@@ -297,6 +298,7 @@ class Outbox:
         room = self.room() - self.queue.reserved
         if self.queue.waiting:
             room = self.queue.wake(room)
+            self.top.env.sender_waits = bool(self.queue.waiting)
         self.credit = SHUT if self.queue.waiting or not self.grouped else room
         if self.queues:
             self._serve_queues()

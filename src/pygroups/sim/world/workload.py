@@ -69,6 +69,7 @@ class SimulatedApplication:
             order.count -= 1
             if not order.count:
                 self.orders.popleft()
+        self.top.env.sender_waits = self.is_held_up()
         return sent
 
     # -- reading
