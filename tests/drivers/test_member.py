@@ -386,3 +386,57 @@ def test_nothing_is_pumped_after_the_end(late: int) -> None:
         assert world.diary == ["closed"] * 3
 
     in_a_loop(story)
+
+
+class Steps:
+    """A clock that moves by `step` microseconds with each look at it."""
+
+    def __init__(self, step: int) -> None:
+        self.step, self.time = step, 0
+
+    def now(self) -> int:
+        self.time += self.step
+        return self.time
+
+    wall = now
+
+
+async def yields(world: World, messages: int) -> int:
+    """Send a message in each pass of the loop; returns the turns that it took."""
+    before = world.diary.count("turned")
+    for _ in range(messages):
+        world.top.accept(b"x")
+        world.member.schedule()
+        await asyncio.sleep(0)
+    await settled()
+    return world.diary.count("turned") - before
+
+
+@pytest.mark.parametrize(("step", "turns"), [(0, range(6, 9)), (1_000, range(70, 90))])
+def test_a_task_that_yields_after_each_message_shares_turns(step: int, turns: range) -> None:
+    async def story() -> None:
+        world = World()
+        world.member.clock = Steps(step)
+        await joined(world)
+        assert await yields(world, 8) == 8  # it may stop at any moment
+        assert await yields(world, 400) in turns
+        delivered = sum(event.run.count for event in world.events if isinstance(event, Delivered))
+        assert delivered == 408
+
+    in_a_loop(story)
+
+
+def test_a_lone_message_waits_for_no_other() -> None:
+    async def story() -> None:
+        world = World()
+        await joined(world)
+        for _ in range(20):
+            world.top.accept(b"x")
+            world.member.schedule()
+            await settled(1)
+            assert world.diary.count("turned") == 1, "a turn in the next pass"
+            world.member.schedule()  # a turn without a message, as for the order or a vote
+            await settled(1)
+            world.diary.clear()
+
+    in_a_loop(story)

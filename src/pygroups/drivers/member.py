@@ -1,7 +1,8 @@
 """One member on an event loop: when it has a turn, and how it begins and ends.
 
 Each input (a frame, an event of the network, a timer, a payload, a request of the application) makes a turn due.  One
-turn handles all inputs of one pass of the event loop.  core/turn.py has the steps of a turn, in their order.
+turn handles all inputs of one pass of the event loop.  While the application sends in every pass, as a task does that
+yields after each message, one turn handles several passes.  core/turn.py has the steps of a turn, in their order.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ import msgspec
 from pygroups.core import turn
 from pygroups.core.events import Consumed, Event
 from pygroups.core.layer import NEVER, Record
-from pygroups.core.limits import SECOND, Config
+from pygroups.core.limits import MILLISECOND, SECOND, Config
 from pygroups.core.records import PlainRecord, plain_records
 from pygroups.core.stack import Stack
+from pygroups.core.top import Top
 from pygroups.core.view import ViewId
 from pygroups.journal.errors import JournalError
 
 from .forks import watched
+
+SENDING_TURNS: Final = 8  # turns in a row before which the application sent: it sends in every pass of the loop
+SENDING_PASSES: Final = 64  # for which a turn then waits while that goes on
+SENDING_WAIT: Final = 4 * MILLISECOND  # the same in time
 
 if TYPE_CHECKING:
     from .former_life import Former
@@ -125,7 +131,15 @@ class Member:
         self.inbox = inbox
         self.loop = loop
         self.clock = clock
+        top = stack.layers[0]
+        assert isinstance(top, Top)
+        self.top = top
         self.due = False  # the loop will call turn()
+        self.seen: list[bytes] = []  # the open run, as the last turn left it, or the last wait of this one
+        self.seen_count = 0  # its payloads
+        self.sending = 0  # turns in a row before which the application sent
+        self.passes = 0  # for which this turn has waited
+        self.waits_until = NEVER  # the end of that
         self.timer: Timer | None = None
         self.timer_at = NEVER
         self.wanted_at = NEVER  # the time of the next turn, if the stack needs none before
@@ -195,14 +209,32 @@ class Member:
     # -- a turn
 
     def turn(self) -> None:
-        """Play one turn."""
+        """Play one turn, or put it off."""
         if self.closed:
             return
-        self.due = False
+        payloads = self.top.open.payloads
+        if not payloads or (payloads is self.seen and len(payloads) == self.seen_count):
+            self.sending = 0
+        elif self.sending < SENDING_TURNS:
+            self.sending += 1
+        elif self._waits():
+            self.seen, self.seen_count = payloads, len(payloads)
+            self.due = True
+            self.loop.call_soon(self.turn)
+            return
+        self.due, self.passes = False, 0
         try:
             self._play()
         except Exception as error:  # noqa: BLE001 (as in receive)
             self.crash(error)
+
+    def _waits(self) -> bool:
+        """Whether this turn waits for the next pass of the loop, in which the application probably sends again."""
+        now = self.clock.now()
+        if not self.passes:
+            self.waits_until = now + SENDING_WAIT
+        self.passes += 1
+        return self.passes <= SENDING_PASSES and now < self.waits_until
 
     def _play(self) -> None:
         now = self.clock.now()
@@ -212,6 +244,8 @@ class Member:
             self.late.write(kept, self.clock.wall())
             kept.clear()
         self.inbox.turned()
+        self.seen = self.top.open.payloads
+        self.seen_count = len(self.seen) if self.seen else 0
         if not self.closed:
             self._arm(self.stack.wake())
 
@@ -243,8 +277,8 @@ class Member:
         when = min(self.stack.wake(), self.wanted_at)
         if when > self.clock.now() and not self.closed:
             self._arm(when)  # an earlier turn has done the work
-        else:
-            self.turn()
+        elif not self.due:
+            self.turn()  # a turn that is due does the work too, and sets the next timer
 
     # -- the beginning, statistics, and the end
 
