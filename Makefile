@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check style house format fuzz simulate exhaustive mutants checkers kills starts gossip loss stopped splits answering bench long venv java chromium firewall clean
+.PHONY: help demo test check style format-is-right house format fuzz simulate exhaustive mutants checkers kills starts gossip loss stopped splits answering bench long venv java chromium firewall clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -20,16 +20,18 @@ help: ## list the targets
 demo: venv java ## four processes, one order, a kill, an audit: the report is demo-out/report.html
 	@$(BIN)/pygroups demo
 
-test: venv style java chromium firewall ## everything that CI runs: style, types, all tests
+test: venv format-is-right java chromium firewall ## everything that CI runs: style, types, all tests
 	@$(BIN)/python -m tests.parts
 
 check: venv style ## what to run before a commit, in some minutes: style, types, fast tests
 	@$(BIN)/pytest -q -m "not slow and not long"
 
-style: venv # formatter, linter and strict types; part of test and check
+style: format-is-right # formatter, linter and strict types; part of check; in test the types are checked beside the tests
+	@$(BIN)/mypy --strict src
+
+format-is-right: venv # formatter and linter
 	@$(BIN)/ruff format --check --quiet . || { echo "the format differs: make format mends it" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy --strict src
 
 house: venv ## the rules of the house alone: imports, sizes, names, traces of a machine
 	@$(BIN)/pytest -q tests/house

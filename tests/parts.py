@@ -1,9 +1,9 @@
 """All tests, as `make test` runs them: `python -m tests.parts [PYTEST OPTIONS]`.
 
-Nine pytest processes run at the same time.  The first three run the tests of channels, of whole processes and of
-commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark in each half, of
-planted bugs, of the simulator, of scenarios, and of layers, drivers and blocks.  So no core is idle until nearly the
-end.
+Nine pytest processes and mypy run at the same time.  The first three run the tests of channels, of whole processes and
+of commands, which mostly wait.  The others keep the cores: the tests of the audit, which share one Spark in each half,
+of planted bugs, of the simulator, of scenarios, and of layers, drivers and blocks.  Some of these are nice: they run
+while the longer parts wait, so that no core is idle until nearly the end.
 
 The output of the first process goes to the terminal as it comes, that of the others follows as a whole.  The exit code
 is 0 if all passed.
@@ -47,6 +47,8 @@ BESIDE: Final = {
 }
 """The folders of the parts whose output comes at the end, or files of one. Every other folder, new ones too, is of the
 first part."""
+NICE: Final = {"mutants": 10, "simulator": 10, "scenarios": 10, "layers": 10}
+"""By how much the parts are nice, that are short and never wait."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")
 """Each part lists its slowest tests at its end."""
 
@@ -54,6 +56,7 @@ SLOWEST: Final = ("--durations=25", "--durations-min=5")
 class Part(NamedTuple):
     name: str
     command: list[str]
+    nice: int = 0
 
 
 class Ended(NamedTuple):
@@ -64,13 +67,17 @@ class Ended(NamedTuple):
 
 
 def parts(options: Sequence[str] = ()) -> list[Part]:
-    """The calls of pytest. Each has a cache of its own, as each writes one at the end."""
+    """The calls of pytest, each with a cache of its own, as each writes one at the end; and that of mypy."""
     beside = {name: [path for folder in folders for path in _paths(folder)] for name, folders in BESIDE.items()}
     whole = dict.fromkeys(folder.partition("/")[0] for folders in BESIDE.values() for folder in folders)
     ignored = [f"--ignore=tests/{folder}" for folder in whole]
     return [
         Part("tests that wait", [*_pytest("wait", options), *ignored]),
-        *(Part(f"tests of the {name}", [*_pytest(name, options), *folders]) for name, folders in beside.items()),
+        *(
+            Part(f"tests of the {name}", [*_pytest(name, options), *folders], NICE.get(name, 0))
+            for name, folders in beside.items()
+        ),
+        Part("types", [sys.executable, "-m", "mypy", "--strict", "src"]),
     ]
 
 
@@ -105,6 +112,7 @@ def _ended(part: Part, output: IO[bytes] | None) -> Ended:
     """Runs a part. Its output goes to `output`, None for ours."""
     began = time.monotonic()
     process = subprocess.Popen(part.command, stdout=output, stderr=subprocess.STDOUT, cwd=HOME)
+    os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, process.pid) + part.nice)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Ended(part.name, process.returncode, time.monotonic() - began, usage.ru_utime + usage.ru_stime)

@@ -17,7 +17,9 @@ def _part(name: str, program: str) -> parts.Part:
 
 
 def test_every_folder_is_in_one_part_and_no_other_option_leaves_a_test_out() -> None:
-    waiting, *computing = parts.parts(["-q"])
+    waiting, *computing, types = parts.parts(["-q"])
+    assert types.command[1:] == ["-m", "mypy", "--strict", "src"]
+    assert set(parts.NICE) < set(parts.BESIDE)
     first = ["-m", "pytest", "-o"]
     for part, (name, folders) in zip(computing, parts.BESIDE.items(), strict=True):
         named = [f"tests/{path.relative_to(TESTS)}" for folder in folders for path in sorted(TESTS.glob(folder))]
