@@ -7,6 +7,8 @@ import pytest
 from pygroups.core.limits import MILLISECOND, SECOND
 
 BOTH = pytest.mark.parametrize("profile", ["total", "fifo"])
+MEMBERSHIP = pytest.mark.parametrize("profile", ["total", pytest.param("fifo", marks=pytest.mark.long)])
+"""Where the membership is played, whose layers are the same in both."""
 QUICK = {
     "heartbeat": 100 * MILLISECOND,
     "heartbeat_timeout": 400 * MILLISECOND,

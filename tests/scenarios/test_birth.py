@@ -11,7 +11,7 @@ from pygroups.core.layer import NEVER
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.group import ScenarioGroup
 from tests.majority import majority
-from tests.scenarios.common import BOTH, QUICK
+from tests.scenarios.common import MEMBERSHIP, QUICK
 
 SOON = 10.0  # seconds until a group is born, or goes on
 
@@ -28,7 +28,7 @@ def is_born(group: ScenarioGroup, names: str, within: float = SOON) -> str:
     return history
 
 
-@BOTH
+@MEMBERSHIP
 def test_prim_01_two_members_on_both_sides_of_a_split(profile: str) -> None:
     """Neither founds the group.  It heals: one primary chain."""
     with unborn("A B", 2, profile) as group:
@@ -86,7 +86,7 @@ def test_a_process_dies_at_each_step_of_the_birth(moment: str) -> None:
     assert died >= 2
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_decided_first_view_is_taken_over(profile: str) -> None:
     """The leader alone installs the first view and is cut off.  The other two cannot know that: they take the same
     view, and go on without the leader."""

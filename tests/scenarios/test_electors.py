@@ -9,7 +9,7 @@ from pygroups.core.driver_events import Dead, Found
 from pygroups.layers.merge2.layer import Merge2
 from pygroups.sim import ScenarioGroup, scenario
 from tests.merging import INTERVAL, QUICK, whole
-from tests.scenarios.common import BOTH
+from tests.scenarios.common import MEMBERSHIP
 
 
 def primary(group: ScenarioGroup, name: str) -> bool:
@@ -32,7 +32,7 @@ def together(group: ScenarioGroup, names: str) -> bool:
     return all(group[name].view == tuple(names) for name in names)
 
 
-@BOTH
+@MEMBERSHIP
 def test_the_first_of_two_crashes_and_starts_again(profile: str) -> None:
     """B is half of two, without the first: not primary.  The new A listens where the old one did, which is over."""
     with scenario("A B", profile=profile, **QUICK) as group:
@@ -47,7 +47,7 @@ def test_the_first_of_two_crashes_and_starts_again(profile: str) -> None:
         group.until(lambda: together(group, "BAC") and primary(group, "C"), within=10)
 
 
-@BOTH
+@MEMBERSHIP
 def test_two_of_three_crash_at_once(profile: str) -> None:
     with scenario("A B C", profile=profile, **QUICK) as group:
         sees_no_ends(group)
@@ -79,7 +79,7 @@ def test_members_that_leave_are_no_electors() -> None:
             assert primary(group, "C")
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("sides", ["AB|CD", "ABC|DE", "A|B|C"])
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_split_has_one_primary_side_at_most(sides: str, profile: str, refused: bool) -> None:

@@ -21,7 +21,7 @@ from pygroups.journal.writer import MemoryJournal
 from pygroups.sim import scenario
 from pygroups.sim.scenarios.group import ScenarioGroup
 from tests.majority import Notified, majority
-from tests.scenarios.common import BOTH, QUICK
+from tests.scenarios.common import MEMBERSHIP, QUICK
 
 SOON = 20.0  # seconds until a group goes on
 
@@ -62,7 +62,7 @@ def crashed(group: ScenarioGroup, names: str) -> None:
         group.crash(name)
 
 
-@BOTH
+@MEMBERSHIP
 def test_prim_05_two_of_three_come_back(profile: str) -> None:
     """The chain goes on in its history: the two answer for their former lives, and join."""
     for seed in range(5):
@@ -116,7 +116,7 @@ def test_prim_04_two_members() -> None:
 
 
 @pytest.mark.parametrize("expect", [0, 3])
-@BOTH
+@MEMBERSHIP
 def test_prim_03_all_die_and_return(profile: str, expect: int) -> None:
     """Two of three are blocked and say which one is missing, also when they would be enough.  The third one returns,
     and the group is born anew."""
@@ -137,7 +137,7 @@ def test_prim_03_all_die_and_return(profile: str, expect: int) -> None:
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_joiner_that_never_learned_its_view_has_ended(profile: str) -> None:
     """A and B install a view with C, and all end before C has it.  The folder of C shows no view, and C has ended."""
     with group_of("A B", profile) as group:
@@ -151,7 +151,7 @@ def test_a_joiner_that_never_learned_its_view_has_ended(profile: str) -> None:
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_processes_that_never_learned_the_first_view_have_ended(profile: str) -> None:
     """The leader of the birth installs the first view alone, and all end.  The folders of the others show no view."""
     with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
@@ -167,7 +167,7 @@ def test_processes_that_never_learned_the_first_view_have_ended(profile: str) ->
 
 
 @pytest.mark.parametrize("unheard", ["Install", "First Install"])
-@BOTH
+@MEMBERSHIP
 def test_a_process_that_never_learned_the_first_view_lives(profile: str, unheard: str) -> None:
     """All that installed the first view end, and are back.  C, which is named in it, lives, and has accepted the view
     or not even that: it gives up its place, and the group is born anew."""
@@ -197,7 +197,7 @@ def test_a_process_that_never_learned_the_first_view_lives(profile: str, unheard
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_members_ended_before_they_learned_the_first_view(profile: str) -> None:
     """B and C accept a first view, and end before they have it.  Their processes answer for them, and A, which
     has the view, goes on in the same history."""
@@ -217,7 +217,7 @@ def test_members_ended_before_they_learned_the_first_view(profile: str) -> None:
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
     """A and B install a view with C, and both end before C has it.  They are back: C gives up its place, and an
     installation that arrives late has no effect."""
@@ -244,7 +244,7 @@ def test_a_joiner_that_never_learned_its_view_lives(profile: str) -> None:
 
 
 @pytest.mark.parametrize("learns", ["", "C", "D"])
-@BOTH
+@MEMBERSHIP
 def test_two_joiners_that_never_learned_their_view_live(profile: str, learns: str) -> None:
     """A and B install a view with C and D, and both end before these have it.  They are back: C gives up its place,
     and then D does.  If the installation arrives late at one of them before that, both go on in that history."""
@@ -273,7 +273,7 @@ def test_two_joiners_that_never_learned_their_view_live(profile: str, learns: st
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_one_that_gave_up_its_place_ends_when_a_living_member_has_the_view(profile: str) -> None:
     """As before, and D does not hear that C gave up its place.  The installation arrives late at D, which goes on."""
     with scenario("A B C D", profile=majority(profile, 4), formed=False, **KEPT) as group:
@@ -302,7 +302,7 @@ def test_one_that_gave_up_its_place_ends_when_a_living_member_has_the_view(profi
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_what_an_ended_process_told_of_a_folder_is_passed_on(profile: str) -> None:
     """All end.  A and C are back, and C tells that its former life has ended.  Then C ends again, and its folder is
     lost: B and the next C learn it from A."""
@@ -319,7 +319,7 @@ def test_what_an_ended_process_told_of_a_folder_is_passed_on(profile: str) -> No
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_later_view_that_an_ended_process_told_of_is_passed_on(profile: str) -> None:
     """C ends, and the others one after the other.  E and C are back, and E tells C of its last view, without the
     others.  Then E ends again, and all folders but that of C are lost.  The others learn from C, whose own last view
@@ -345,7 +345,7 @@ def test_a_later_view_that_an_ended_process_told_of_is_passed_on(profile: str) -
 
 
 @pytest.mark.parametrize("learns", [False, True])
-@BOTH
+@MEMBERSHIP
 def test_runs_of_a_view_are_lost_with_the_only_member_that_had_it(profile: str, learns: bool) -> None:
     """A decides a view with a message that B lacks, delivers it, and ends.  B learns of the view or not.  When A is
     back, B goes on in a new history."""
@@ -368,7 +368,7 @@ def test_runs_of_a_view_are_lost_with_the_only_member_that_had_it(profile: str, 
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_an_operator_vouches_for_the_only_member_that_had_the_runs_of_a_view(profile: str) -> None:
     """The same, B learns of the view, and A lost its folder: B waits for the word of an operator."""
     with group_of("A B", profile) as group:
@@ -390,7 +390,7 @@ def test_an_operator_vouches_for_the_only_member_that_had_the_runs_of_a_view(pro
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_two_living_members_lack_the_runs_of_a_decided_view(profile: str) -> None:
     """A and B install a view with a message that C and D lack, and both end.  C and D learn of the view.  When A and B
     are back, C and D go on in a new history."""
@@ -423,7 +423,7 @@ def test_two_living_members_lack_the_runs_of_a_decided_view(profile: str) -> Non
 
 
 @pytest.mark.parametrize("joins", ["", "D"])
-@BOTH
+@MEMBERSHIP
 def test_runs_of_a_view_are_lost_with_most_of_its_members(profile: str, joins: str) -> None:
     """A and B install a view with a message that C lacks, and both end.  C waits until both are back."""
     for seed in range(3):
@@ -451,7 +451,7 @@ def test_runs_of_a_view_are_lost_with_most_of_its_members(profile: str, joins: s
             group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_joiner_has_the_view_whose_runs_are_lost(profile: str) -> None:
     """A decides a view with a message that B lacks, and C joins with that view before A ends.  When A is back, either B
     begins a new history without C, or C goes on without B."""
@@ -476,7 +476,7 @@ def test_a_joiner_has_the_view_whose_runs_are_lost(profile: str) -> None:
             group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> None:
     """A, B and C accept a first view of A and B, and no process learns that.  A and B end, and are back."""
     with scenario("A B C", profile=majority(profile, 3), formed=False, **KEPT) as group:
@@ -494,7 +494,7 @@ def test_a_first_view_whose_members_have_all_ended_is_dropped(profile: str) -> N
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_former_life_in_a_later_view_says_that_a_member_is_left_out(profile: str) -> None:
     """A and B go on without C, which is cut off, and end.  A is back, and C learns from it that it is left out."""
     with group_of("A B C", profile) as group:
@@ -507,7 +507,7 @@ def test_a_former_life_in_a_later_view_says_that_a_member_is_left_out(profile: s
         assert group["C"].ended == "excluded"
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_former_life_says_that_a_member_is_left_out_when_its_process_is_in_a_new_group(profile: str) -> None:
     """C is paused before it gets its first view.  A and B go on without C, leave, and begin a new group.  The view
     reaches C late, and C learns from A or B that it is left out.  The new group has lower view ids than the former."""
@@ -544,7 +544,7 @@ def waits_for(*missing: Address) -> str:
 
 @pytest.mark.parametrize("expect", [0, 3])
 @pytest.mark.parametrize("at", ["A", "B"])
-@BOTH
+@MEMBERSHIP
 def test_an_operator_vouches_before_a_birth(profile: str, at: str, expect: int) -> None:
     """C does not return.  An operator vouches at one of the processes that returned: the other one hears of it.  Each
     learns once that it waits for two members, once that it waits for C, and is unblocked with the view."""
@@ -620,7 +620,7 @@ def test_an_operator_vouches_before_a_birth_for_a_member_that_lives() -> None:
         assert told(group, "A").answers == ["alive", "alive", "taken"]
 
 
-@BOTH
+@MEMBERSHIP
 def test_what_a_former_life_accepted_is_repeated(profile: str) -> None:
     """A and B accept a view with D and without C.  A installs it alone and is cut off, and B dies.  B is back with its
     folder, and C is back, too: C learns the view from the former life of B, and makes no other.  When A is back, it
@@ -646,7 +646,7 @@ def test_what_a_former_life_accepted_is_repeated(profile: str) -> None:
             group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_view_that_a_former_life_installed_alone_is_handed_on(profile: str) -> None:
     """A decides a view with D as the first of two members, and is the only one that installs it.  B holds its cut, but
     has accepted nothing.  A dies and is back: B gets the view from its former life."""
@@ -668,7 +668,7 @@ def test_a_view_that_a_former_life_installed_alone_is_handed_on(profile: str) ->
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_view_whose_runs_ended_with_a_former_life_does_not_bind(profile: str) -> None:
     """The same, but B lacks a run of A, nobody else has it, and A lost its folder.  B takes the word of an operator for
     the end of A."""
@@ -691,7 +691,7 @@ def test_a_view_whose_runs_ended_with_a_former_life_does_not_bind(profile: str) 
         assert history_of(group, "B") != history
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_member_that_accepted_learns_from_a_former_life_that_the_view_was_decided(profile: str) -> None:
     """A, B and C accept a view with D.  A installs it alone and dies, and so does C.  A is back: B enters the view, and
     then goes on with D."""

@@ -26,7 +26,7 @@ from pygroups.sim.scenarios.group import ScenarioGroup
 from pygroups.sim.scenarios.player import Player
 from pygroups.sim.world.watch import Watch
 from tests.merging import INTERVAL, QUICK, Map, mapped, whole
-from tests.scenarios.common import BOTH
+from tests.scenarios.common import MEMBERSHIP
 
 BOUND = 40 * INTERVAL
 
@@ -85,7 +85,7 @@ SUBGROUPS = {
 }
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("name", MAPS)
 def test_mrg_01_mrg_02_mrg_05_mrg_09_mrg_11_mrg_15_mrg_17_mrg_21_mrg_22_mrg_23_mrg_25_seq_07(
     name: str, profile: str
@@ -120,7 +120,7 @@ def test_mrg_25_each_view_keeps_the_members_that_are_in_it() -> None:
         assert found == SUBGROUPS[name]
 
 
-@BOTH
+@MEMBERSHIP
 def test_mrg_15_a_member_that_does_not_coordinate_reports(profile: str) -> None:
     """V alone finds the processes of the other views: S hears of T from V only, and the merge is the same."""
     with mapped(MAPS["mrg_15"], profile) as group:
@@ -154,7 +154,7 @@ def test_mrg_18_fifty_singletons() -> None:
         merged(group, 20)
 
 
-@BOTH
+@MEMBERSHIP
 def test_mrg_08_a_split_heals(profile: str) -> None:
     with scenario("A B C D", profile=profile, **QUICK) as group:
         group.cut("A B", "C D")
@@ -200,7 +200,7 @@ def test_mrg_13_found_by_a_member_that_does_not_coordinate() -> None:
 
 
 @pytest.mark.parametrize("moment", ["FindReq", "MergeReq", "MergeCollect", "MergePropose", "MergeInstall"])
-@BOTH
+@MEMBERSHIP
 def test_mrg_03_the_leader_dies_at_each_step(moment: str, profile: str) -> None:
     """The leader of the merge crashes when it sends a message; another one leads the next merge."""
     for leaves in ("nothing", "some", "all"):
@@ -257,7 +257,7 @@ def test_mrg_07_busy_participants_are_left_out_and_come_later() -> None:
         merged(group)
 
 
-@BOTH
+@MEMBERSHIP
 def test_mrg_28_sent_while_the_merge_runs(profile: str) -> None:
     """D sends two messages while the merge is under way: all deliver them in the merged view, once."""
     views = {"A": (5, "A B"), "B": (5, "A B"), "C": (7, "C D"), "D": (7, "C D")}
@@ -272,7 +272,7 @@ def test_mrg_28_sent_while_the_merge_runs(profile: str) -> None:
         assert group["C"].delivered_from("D") == list(range(1, 17))
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_mrg_29_a_pair_that_is_cut_for_ever(count: int, profile: str) -> None:
     """No view changes any more after the first 70 intervals."""
@@ -303,7 +303,7 @@ def test_mrg_29_a_pair_that_hears_each_other_again_waits_for_no_pause() -> None:
     assert sum(took) / len(took) < 2.4
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_merge_that_was_cancelled_keeps_nobody_reserved(profile: str) -> None:
     """B leads over a link whose round trip is ten intervals, and A does not hear C.  When B has cancelled this merge, A
     reaches both at once: it waits neither for its own reservation, nor for that of C or of B."""
@@ -325,7 +325,7 @@ def test_a_merge_that_was_cancelled_keeps_nobody_reserved(profile: str) -> None:
     assert sum(took) / len(took) < 6, took
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("cut", ["A-B", "B-C", "A-D C-D", "A-B B-C C-D A-D"])
 def test_mrg_29_the_check_of_few_views_judges_cuts_that_stay(cut: str, profile: str) -> None:
     """Without the answers about heard members the views merge and part for ever: planted bug M35."""
@@ -339,7 +339,7 @@ def test_mrg_29_the_check_of_few_views_judges_cuts_that_stay(cut: str, profile: 
         merged(group)
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("also", ["B-C", ""])
 def test_views_do_not_wait_for_a_leader_that_cannot_merge(also: str, profile: str) -> None:
     """A and B are one view.  C and D reach each other, and C reaches B, whose view has a lower address, and not
@@ -357,7 +357,7 @@ def test_views_do_not_wait_for_a_leader_that_cannot_merge(also: str, profile: st
             merged(group)
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("by", [0.25, 0.5, 1.0])
 @pytest.mark.parametrize("far", "ACD")
 def test_views_merge_over_a_link_that_is_slower_than_flush_timeout(far: str, by: float, profile: str) -> None:
@@ -377,7 +377,7 @@ def test_views_merge_over_a_link_that_is_slower_than_flush_timeout(far: str, by:
             assert all(member.views[1:] == [tuple("ABCD"), tuple("ACD")] for member in group.members)
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_merged_view_waits_for_the_first_heartbeat_of_a_far_member(profile: str) -> None:
     """A round trip to C takes longer than a silent member has.  C's first heartbeat of the merged view comes after that
     time, and C stays in the view."""
@@ -507,7 +507,7 @@ def asked_by(member: Player) -> list[Address]:
     return [peer for peer in merge2.finding.asked if peer in merge2.finding.current.members]
 
 
-@BOTH
+@MEMBERSHIP
 def test_mrg_11_two_groups_that_run_through_views_come_to_rest(profile: str) -> None:
     """A goes from view 6 to view 9, and B from 7 to 9, while all answers are held back.  When both rest, the late
     answers arrive, which name these views: the merged view has only the two last views as subgroups."""

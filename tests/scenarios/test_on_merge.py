@@ -12,7 +12,7 @@ from pygroups.core.limits import MILLISECOND
 from pygroups.sim.scenarios.group import ScenarioGroup, scenario
 from pygroups.sim.schedules.schedule import Habits, OnMerge
 from tests.merging import QUICK, whole
-from tests.scenarios.common import BOTH
+from tests.scenarios.common import MEMBERSHIP
 
 SPLIT = {**QUICK, "state_timeout": 1_500 * MILLISECOND}
 
@@ -41,7 +41,7 @@ def replaced(group: ScenarioGroup) -> str:
     return "".join(sorted(name for name in group.world.running if group[name].counters["state replaced"]))
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize(
     ("sides", "on_merge", "losers"),
     [
@@ -68,7 +68,7 @@ def test_the_side_that_wins(profile: str, sides: tuple[str, ...], on_merge: OnMe
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("moment", ["MergeCollect", "MergePropose", "MergeInstall"])
 def test_the_leader_dies_and_the_members_agree_on_the_winner(profile: str, moment: str) -> None:
     """The checks find two members of one merged view that know different winners."""
@@ -83,7 +83,7 @@ def test_the_leader_dies_and_the_members_agree_on_the_winner(profile: str, momen
             assert replaced(group) == "B"
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("victim", ["C", "D"])
 def test_a_provider_dies_while_it_gives_the_state(profile: str, victim: str) -> None:
     with scenario("A B C D E", profile=profile, on_merge="last", **SPLIT) as group:
@@ -96,7 +96,7 @@ def test_a_provider_dies_while_it_gives_the_state(profile: str, victim: str) -> 
         assert replaced(group) == "AB"
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_side_loses_twice(profile: str) -> None:
     """The states of the first merge are not there when the next split and merge come."""
     with scenario("A B C D E F", profile=profile, on_merge="last", **SPLIT) as group:
@@ -112,7 +112,7 @@ def test_a_side_loses_twice(profile: str) -> None:
         assert group["A"].counters["state replaced"] == 2
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_side_without_a_state_cannot_win(profile: str) -> None:
     """C keeps no state, and a side without a state is not offered to the function."""
     with scenario("A B C", profile=profile, on_merge="last", formed=False, **SPLIT) as group:
@@ -131,7 +131,7 @@ def seen(group: ScenarioGroup, name: str) -> list[Any]:
     return [heard.what for heard in group._listener.heard if heard.who == name and isinstance(heard.what, NewView)]
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_joiner_that_waits_for_the_losing_state_gets_that_of_the_winner(profile: str) -> None:
     with scenario("A B D E", profile=profile, on_merge="last", **SPLIT) as group:
         split(group, "AB", "DE")
@@ -148,7 +148,7 @@ def test_a_joiner_that_waits_for_the_losing_state_gets_that_of_the_winner(profil
         assert group["C"].counters["state lost"] == 0
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_state_lacks_what_an_earlier_merge_took_from_its_side(profile: str) -> None:
     """B brings the numbers of A to the side that wins, and not its state: so a mark says nothing about this state."""
     with scenario("A B C D E", profile=profile, on_merge="primary", **SPLIT) as group:
@@ -166,7 +166,7 @@ def test_a_state_lacks_what_an_earlier_merge_took_from_its_side(profile: str) ->
         assert replaced(group) == "AB"
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_side_that_went_on_without_the_state_does_not_win(profile: str) -> None:
     """B waits for the state of A, and is cut off from it.  B and C go on without it, and are primary."""
     with scenario("A", profile=profile, on_merge="primary", **SPLIT) as group:

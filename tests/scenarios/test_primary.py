@@ -22,7 +22,7 @@ from pygroups.sim.promises.progress import bound_of
 from pygroups.sim.scenarios.group import ScenarioGroup
 from pygroups.sim.world.watch import Watch
 from tests.majority import Notified, majority
-from tests.scenarios.common import BOTH, QUICK
+from tests.scenarios.common import MEMBERSHIP, QUICK
 
 SOON = 5.0  # seconds until a majority has gone on
 
@@ -60,7 +60,7 @@ def stays_blocked(group: ScenarioGroup, name: str, seconds: float = 30.0) -> Non
     assert told(group, name) == ["Blocked"]
 
 
-@BOTH
+@MEMBERSHIP
 def test_prim_02_three_of_four_leave_at_once(profile: str) -> None:
     with group_of("A B C D", profile) as group:
         for name in "ABC":
@@ -73,7 +73,7 @@ def test_prim_02_three_of_four_leave_at_once(profile: str) -> None:
         assert told(group, "D") == []
 
 
-@BOTH
+@MEMBERSHIP
 def test_all_members_leave_at_once(profile: str) -> None:
     """The first member decides a view of itself, and ends with it: the others go with its installation, and wait for no
     answer of a process that has ended."""
@@ -97,7 +97,7 @@ def test_of_two_members_the_first_goes_on() -> None:
         stays_blocked(group, "B", 600.0)
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_minority_is_blocked_and_excluded(profile: str) -> None:
     """The majority goes on.  Both members of the minority are told that they are blocked, and after the heal that they
     are excluded."""
@@ -119,7 +119,7 @@ def test_a_minority_is_blocked_and_excluded(profile: str) -> None:
         assert facts["state-cut"], "both came back with a state"
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_tie_is_decided_by_the_first_member(profile: str) -> None:
     with group_of("A B C D", profile) as group:
         group.cut("A D", "B C")
@@ -148,7 +148,7 @@ def test_nobody_has_a_majority() -> None:
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_members_that_are_heard_soon_after_an_outage_are_not_excluded(profile: str) -> None:
     """No two of five members reach each other.  When the network works again, connections come back one after another:
     D is heard 50 ms after A, B and C, and E 50 ms after D.  The leader waits for members that may follow, and no member
@@ -168,7 +168,7 @@ def test_members_that_are_heard_soon_after_an_outage_are_not_excluded(profile: s
         assert all(group[name].view == tuple("ABCDE") for name in "ABCDE")
 
 
-@BOTH
+@MEMBERSHIP
 def test_the_wait_for_members_that_may_follow_is_short(profile: str) -> None:
     """As before, but D and E stay away: the first three go on after `verify_timeout`, and D and E are excluded."""
     with group_of("A B C D E", profile) as group:
@@ -191,7 +191,7 @@ def test_a_member_that_hears_and_is_not_heard_is_told() -> None:
         group.until(lambda: sorted(group.world.running) == ["A", "B"], SOON)
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_prim_06_the_leader_dies_when_it_has_decided(count: int, profile: str) -> None:
     """One member leaves.  The leader's installation reaches one member, or none but itself, and the leader dies: all
@@ -209,7 +209,7 @@ def test_prim_06_the_leader_dies_when_it_has_decided(count: int, profile: str) -
                     group.until(lambda: all(group[name].view == tuple(names[1:-1]) for name in names[1:-1]), 10)
 
 
-@BOTH
+@MEMBERSHIP
 def test_prim_06_a_decided_view_is_taken_over(profile: str) -> None:
     """The view without E is installed by B alone, which is then cut off, and the leader A dies.  C, D and E are a
     majority of the old view and cannot know that it was decided: they end in that view, and go on when B is back."""
@@ -229,7 +229,7 @@ def test_prim_06_a_decided_view_is_taken_over(profile: str) -> None:
         group.settles()
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_collect_that_comes_late_is_refused(profile: str) -> None:
     """The Collect of A to C and E is late.  Meanwhile B leads with a higher ballot: C and E are bound to it, and D
     alone accepts its proposal.  Then the Collect of A arrives.  If C and E answered it, a majority would decide the
@@ -271,7 +271,7 @@ def test_a_member_dies_at_each_step(moment: str) -> None:
             group.until(lambda: len(group["C"].view) == 3, 10)
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_leader_that_never_installs_its_view_is_excluded(profile: str) -> None:
     """A proposes the view without E, and receives nothing from then on.  B takes the proposal over, which names A: the
     members question A, whose frames still arrive, and go on without A."""
@@ -391,7 +391,7 @@ def test_an_operator_vouches_for_members_that_are_gone() -> None:
         assert view.history == after.history
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("pair", ["BD", "CD"])
 def test_the_check_of_few_views_judges_a_process_that_joins_again_and_again(pair: str, profile: str) -> None:
     """One member does not reach D, which the leader admits whenever it is back, and then leaves out.  D joins ever more
@@ -405,7 +405,7 @@ def test_the_check_of_few_views_judges_a_process_that_joins_again_and_again(pair
         assert len(group["A"].views) > 5, "D came back"
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_member_that_was_deaf_is_taken_along_soon_after_the_heal(profile: str) -> None:
     """A dies.  D is heard and hears nothing, so B and C are too few, and B begins attempts ever more rarely.  D hears
     again: its answers bring the next attempt at once."""

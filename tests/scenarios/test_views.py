@@ -14,7 +14,7 @@ from pygroups.layers.gms.layer import Gms
 from pygroups.layers.unicast2 import heads as unicast2
 from pygroups.sim import ScenarioGroup, scenario
 from pygroups.sim.scenarios.player import Player
-from tests.scenarios.common import BOTH, QUICK
+from tests.scenarios.common import MEMBERSHIP, QUICK
 
 
 def agree(group: ScenarioGroup, names: str, within: float) -> None:
@@ -91,7 +91,7 @@ def gms_of(member: Player) -> Gms:
     return next(layer for layer in member.member.stack.layers if isinstance(layer, Gms))
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("leaves", ["all", "first", "nothing"])
 @pytest.mark.parametrize("moment", ["Ready", "Collect", "Propose", "Install", "Done"])
 def test_the_leader_dies_in_each_step(moment: str, leaves: str, profile: str) -> None:
@@ -110,7 +110,7 @@ def test_the_leader_dies_in_each_step(moment: str, leaves: str, profile: str) ->
             assert group["B"].delivered == group["C"].delivered == group["D"].delivered
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("moment", ["ReadyRsp", "CollectAck", "Accept", "InstallAck"])
 def test_a_participant_dies_in_each_step(moment: str, profile: str) -> None:
     """E is gone, and C dies when it answers."""
@@ -126,7 +126,7 @@ def test_a_participant_dies_in_each_step(moment: str, profile: str) -> None:
         assert group["B"].delivered_from("D") == list(range(1, 21))
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("moment", ["Ready", "Collect", "Propose", "Install", "Digest", "StateData"])
 def test_the_leader_dies_while_somebody_joins(moment: str, profile: str) -> None:
     """D joins; A dies in the middle of taking it in: D is taken in by the others."""
@@ -142,7 +142,7 @@ def test_the_leader_dies_while_somebody_joins(moment: str, profile: str) -> None
         assert group["B"].delivered_from("D") == [1, 2, 3]
 
 
-@BOTH
+@MEMBERSHIP
 @pytest.mark.parametrize("moment", ["Join", "ReadyRsp", "InstallAck"])
 def test_the_joiner_dies_while_it_joins(moment: str, profile: str) -> None:
     """The joiner D dies in the middle of it: the others go on as before, and its name may come back."""
@@ -157,7 +157,7 @@ def test_the_joiner_dies_while_it_joins(moment: str, profile: str) -> None:
         assert group["A"].delivered_from("B") == list(range(1, 31))
 
 
-@BOTH
+@MEMBERSHIP
 def test_the_last_two_leaders_die_one_after_the_other(profile: str) -> None:
     """A dies, B leads and dies with its Install at C alone, C hands it on."""
     with scenario("A B C D", profile=profile, **QUICK) as group:
@@ -171,7 +171,7 @@ def test_the_last_two_leaders_die_one_after_the_other(profile: str) -> None:
         assert group["C"].delivered_from("D") == list(range(1, 41))
 
 
-@BOTH
+@MEMBERSHIP
 def test_a_member_wakes_up_in_the_others_flush(profile: str) -> None:
     """B is paused until the others begin to go on without it, and runs again in the middle of that."""
     with scenario("A B C", profile=profile, **QUICK) as group:
