@@ -29,25 +29,19 @@ def kill_at(group: Group, victims: Sequence[Worker], accepted: int) -> None:
         assert victim.ended() == -signal.SIGKILL
 
 
+LONG = pytest.mark.long  # the simulator draws them too
+
+
 @pytest.mark.parametrize(
     ("profile", "members", "victims"),
     [
-        ("total", 3, [OTHER]),
-        ("total", 4, [FIRST]),
-        ("total", 5, [FIRST, NEXT]),
-        ("total", 5, [FIRST, LAST]),
-        ("total", 8, [range(8)]),
-        ("fifo", 4, [FIRST, OTHER]),
-        ("fifo", 3, [LAST]),
-    ],
-    ids=[
-        "another",
-        "sequencer",
-        "sequencer and next",
-        "sequencer and last",
-        "any of eight",
-        "two in fifo",
-        "last in fifo",
+        pytest.param("total", 3, [OTHER], id="another", marks=LONG),
+        pytest.param("total", 4, [FIRST], id="sequencer", marks=LONG),
+        pytest.param("total", 5, [FIRST, NEXT], id="sequencer and next"),
+        pytest.param("total", 5, [FIRST, LAST], id="sequencer and last", marks=LONG),
+        pytest.param("total", 8, [range(8)], id="any of eight"),
+        pytest.param("fifo", 4, [FIRST, OTHER], id="two in fifo", marks=LONG),
+        pytest.param("fifo", 3, [LAST], id="last in fifo"),
     ],
 )
 def test_the_living_have_everything(profile: str, members: int, victims: list[range], tmp_path: Path) -> None:

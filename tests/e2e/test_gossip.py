@@ -23,7 +23,7 @@ MULTICAST = "udp:239.7.7.7:7001"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["udp", "tcp", MULTICAST])
+@pytest.mark.parametrize("transport", [pytest.param("udp", marks=pytest.mark.long), "tcp", MULTICAST])
 def test_members_are_killed_and_stopped_while_packets_are_lost(tmp_path: Path, transport: str) -> None:
     check(play(tmp_path, FEW, transport=transport), FEW)
 

@@ -269,7 +269,7 @@ def maps(draw: st.DrawFn) -> Map:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(maps(), st.integers(0, 1 << 16), st.sampled_from(["total", "fifo"]))
 def test_every_map_of_views_ends_in_one_view(views: Map, seed: int, profile: str) -> None:
     """MRG-I1 and MRG-I4: one view within 20 intervals, after at most 4 starts of a merge."""

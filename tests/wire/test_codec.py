@@ -42,7 +42,7 @@ def reason(frame: bytes, codec: Codec | None = None, me: Address = B) -> str:
 
 
 @given(st.lists(runs(), min_size=1, max_size=3))
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_runs_come_out_as_they_went_in(sent: list[Run]) -> None:
     codec, other_end = a_codec(), a_codec()
     for dest in (None, B):
