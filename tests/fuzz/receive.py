@@ -69,7 +69,6 @@ class Play:
         self.rng = rng = random.Random(seed)
         self.seed = seed
         self.recent: list[tuple[Address, bytes]] = []
-        self.cut: frozenset[Address] = frozenset()  # no frame passes between these and the others
         self.inputs: list[bytes] = []
         self.slowest = 0.0
         tap: Tap = self._tap
@@ -83,7 +82,7 @@ class Play:
 
     def _tap(self, sender: Address, receiver: Process, frame: bytes) -> list[bytes]:
         self.recent = [*self.recent[1 - RECENT :], (sender, frame)]
-        return [] if (sender in self.cut) != (receiver.address in self.cut) else [frame]
+        return [] if self.group.is_cut(sender, receiver.address) else [frame]
 
     def _talk(self) -> None:
         for process in list(self.group.processes.values()):
@@ -100,13 +99,13 @@ class Play:
         elif what == 1 and len(group.processes) > 1:
             group.lose(rng.choice(list(group.processes.values())))
         elif what == 2:
-            self.cut = frozenset(list(group.processes)[:1])
+            group.cut = frozenset(list(group.processes)[:1])
             group.run(rng.choice((2, 10, 20)) * SECOND)
         elif what == 3:
-            self.cut = frozenset(list(group.processes)[:1])
+            group.cut = frozenset(list(group.processes)[:1])
             group.left, left = 10_000, group.left
             group.run(20 * SECOND)
-            self.cut, group.left = frozenset(), left
+            group.cut, group.left = frozenset(), left
             group.run(rng.choice((1, 5, 10)) * SECOND)
         self._talk()
 

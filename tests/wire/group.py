@@ -72,7 +72,8 @@ class Process:
             self.group.happened(self, Found(members, may_found=not members))
         elif isinstance(command, Probe):
             peer = command.peer
-            self.group.happened(self, Answered(peer) if peer in self.group.processes else Dead(peer))
+            if not self.group.is_cut(self.address, peer):
+                self.group.happened(self, Answered(peer) if peer in self.group.processes else Dead(peer))
 
 
 class Group:
@@ -96,6 +97,7 @@ class Group:
         self.due: dict[Process, None] = {}
         self.tap = tap
         self.processes: dict[Address, Process] = {}
+        self.cut: frozenset[Address] = frozenset()  # no answer passes between these and the others; frames: see `tap`
         for name in names:
             self.join(name)
 
@@ -105,6 +107,9 @@ class Group:
         self.processes[process.address] = process
         process.asked(Join())
         self.run(SECOND)
+
+    def is_cut(self, one: Address, other: Address) -> bool:
+        return (one in self.cut) != (other in self.cut)
 
     def lose(self, lost: Process) -> None:
         """A process ends, which is proven to the others."""

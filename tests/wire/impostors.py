@@ -57,8 +57,8 @@ class Impostors:
         self.tried: Counter[tuple[str, str, str]] = Counter()
         self.believed: list[str] = []
         self.uncounted: Counter[str] = Counter()
-        self.cut: frozenset[Address] = frozenset()
         self.connections = 0  # of the impostors
+        self.sent: set[str] = set()  # the heads of the group
         self.loss = 0.0  # of the frames
         self.rng = random.Random(seed)
         self.gone: list[Address] = []
@@ -94,10 +94,10 @@ class Impostors:
 
     def _cut_off(self, process: Process, duration: int) -> None:
         """No frame passes between a process and the others for a while."""
-        self.cut = frozenset([process.address])
+        self.group.cut = frozenset([process.address])
         self._talk()
         self.group.run(duration)
-        self.cut = frozenset()
+        self.group.cut = frozenset()
         self.group.run(30 * SECOND)
         self._talk()
 
@@ -108,9 +108,10 @@ class Impostors:
         self.group.run(400 * MILLISECOND)
 
     def _tap(self, sender: Address, receiver: Process, frame: bytes) -> list[bytes]:
-        if (sender in self.cut) != (receiver.address in self.cut) or self.rng.random() < self.loss:
+        if self.group.is_cut(sender, receiver.address) or self.rng.random() < self.loss:
             return []
         for run in CODEC.decode(frame, receiver.address):
+            self.sent.update(named(type(head)) for head in run.heads)
             for end in range(1, len(run.heads) + 1):
                 self._impersonate(sender, receiver, run, run.heads[:end])
         for said_by, head in invented(receiver):

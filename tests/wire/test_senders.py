@@ -69,6 +69,7 @@ def test_nobody_believes_a_process_that_says_what_another_one_may_say(profile: s
     assert len({head for head, _, _ in said.tried}) >= (8 if profile == "gossip" else 15)
     tried = {head for head, phase, _ in said.tried if phase == PHASES[0]}
     assert tried >= RARE.intersection(map(named, heads_of(profile)))
+    assert ("merge2.MergeRsp" in said.sent) == (profile != "uniform"), "a cut makes two sides"
     left = list(said.group.processes.values())
     assert len(left) == 2 and left[0].env.view == left[1].env.view is not None
     assert [process.delivered[-1].run.body for process in left] == [left[0].delivered[-1].run.body] * 2
