@@ -73,8 +73,8 @@ def test_a_message_that_cannot_be_opened_is_refused_and_the_refusal_is_a_hint(
 def test_the_refusal_is_the_same_whatever_was_wrong_and_never_longer_than_the_message() -> None:
     listening = with_secret(B)
     good = with_secret(A).closed(HELLO)
-    echo = good[12:20]
-    damaged = [good[:30] + bytes([good[30] ^ 1]) + good[31:], good[:3] + b"\x09" + good[4:], good[:40], good[:25]]
+    echo = good[20:28]
+    damaged = [good[:30] + bytes([good[30] ^ 1]) + good[31:], good[:3] + b"\x09" + good[4:], good[:40], good[:28]]
     assert len({listening.refusal(body) for body in damaged}) == 1
     assert listening.refusal(good).endswith(echo)
     assert listening.refusal(good[:1]) == listening.refusal(b"") == b""
@@ -95,7 +95,24 @@ def test_a_refusal_that_repeats_no_number_of_this_process_is_no_hint() -> None:
         one.answered(refusal, LIAR)
     assert not one.refusals.objects
     one.closed(HELLO)
-    assert not one.is_refusal(refusal)
+    assert not one.is_refusal(refusal, "127.0.0.1:1")
+
+
+def test_a_refusal_counts_only_from_the_place_that_was_asked() -> None:
+    """Over UDP a liar at one place can forge the sender of its datagrams, and speak for the others."""
+    asking, listening = with_secret(A), without(B)
+    refusal = listening.refusal(asking.closed(HELLO, place=("127.0.0.1", 1)))
+    assert asking.is_refusal(refusal, "127.0.0.1:1") and not asking.is_refusal(refusal, "127.0.0.1:2")
+    assert asking.is_refusal(listening.refusal(asking.closed(HELLO)), "127.0.0.1:2"), "asked by multicast"
+
+
+def test_no_refusal_can_be_made_from_those_of_other_messages() -> None:
+    asking = with_secret(A)
+    first, second = (bytes(asking.closed(HELLO, place=("127.0.0.1", port))) for port in (1, 2))
+    number = int.from_bytes(first[12:20], "big") + 1
+    assert number == int.from_bytes(second[12:20], "big"), "numbers can be guessed"
+    guessed = first[:12] + number.to_bytes(8, "big") + first[20:]
+    assert not asking.is_refusal(without(B).refusal(guessed), "127.0.0.1:2")
 
 
 def test_questions_of_discovery_leave_room_for_their_answers() -> None:

@@ -29,12 +29,13 @@ from .refusals import Refusals
 
 REFUSALS_PER_SECOND: Final = 64  # that one process sends
 REFUSED_PATIENCE: Final = 5.0  # seconds for which a joiner that hears only refusals looks on
-_COUNTER: Final = slice(OPEN_PART.size - 8, OPEN_PART.size)
+SENT_MAX: Final = 4_096  # messages of this process that may still be refused
+_ECHO: Final = slice(OPEN_PART.size, OPEN_PART.size + 8)  # ciphertext: only a process that saw a message knows it
 _FIRST_MAX: Final = 1 << 62
 
 
 class Refusal(msgspec.Struct, array_like=True, tag="sealed"):
-    """The answer to a message that could not be opened.  `echo`: the counter of the message, if it had one."""
+    """The answer to a message that could not be opened.  `echo`: the first bytes behind its clear part, if it was sealed."""
 
     version: int  # of the wire
     echo: Annotated[bytes, Meta(max_length=8)]
@@ -53,14 +54,15 @@ class Unopened(PeerError):
 class Handshake:
     """The seal of one process for its messages outside of frames, and the hints that its secret is not the group's.
 
-    Each process numbers its messages from a random number on, so that only a process that saw a message can echo its
-    number.  `now`: the time in seconds.
+    A refusal repeats bytes of the message that nobody can guess, and counts only from the place that the message was
+    sent to.  `now`: the time in seconds.
     """
 
     tables: ClassVar[Tables] = {
         **under("seal", Sealed.tables),
         **under("entries", Sealed.tables),
         **under("refusals", Refusals.tables),
+        "sent": SENT_MAX,
     }
 
     def __init__(self, me: Address, secret: Secret | None = None, now: Callable[[], float] = time.monotonic) -> None:
@@ -68,18 +70,24 @@ class Handshake:
         self.now = now
         self.seal = None if secret is None else Sealed(secret, HANDSHAKE)
         self.entries = None if secret is None else Sealed(secret, ENTRY)
-        self.first = self.next = secrets.randbelow(_FIRST_MAX)
+        self.next = secrets.randbelow(_FIRST_MAX)
+        self.sent: dict[bytes, str] = {}  # the place of each message, by its echo; "" if it went to no single one
         self.second, self.refused_now = 0, 0  # the refusals that were sent in this second
         self.refusals = Refusals(now, strict=secret is None)
 
     # -- messages
 
-    def closed(self, message: bytes, about: bytes = b"") -> bytes:
-        """The bytes of `message` on the wire.  `about`: further bytes that the receiver must know."""
+    def closed(self, message: bytes, about: bytes = b"", place: tuple[str, int] | None = None) -> bytes:
+        """The bytes of `message` on the wire.  `about`: further bytes that the receiver must know.  `place`: the only
+        one that may refuse the message."""
         if self.seal is None:
             return message
         self.next += 1
-        return self.seal.sealed([message], self.me, self.next - 1, about)
+        body = self.seal.sealed([message], self.me, self.next - 1, about)
+        self.sent[body[_ECHO]] = "" if place is None else str(Contact(*place))
+        if len(self.sent) > SENT_MAX:
+            del self.sent[next(iter(self.sent))]
+        return body
 
     def opened(self, body: bytes | memoryview, about: bytes = b"") -> bytes | memoryview:
         """The message in `body`.  Raises Unopened if this process has another secret, or if only one side has one."""
@@ -98,7 +106,7 @@ class Handshake:
 
     def answered(self, body: bytes | memoryview, place: tuple[str, int], about: bytes = b"") -> bytes | memoryview:
         """The message in the answer of the process at `place`.  Raises PeerError for a refusal too, after noting it."""
-        if self.is_refusal(body):
+        if self.is_refusal(body, str(Contact(*place))):
             self.refusals.refused(str(Contact(*place)))
             raise PeerError("an answer without a seal: another secret, or none")
         return self.opened(body, about)
@@ -112,19 +120,19 @@ class Handshake:
         if second != self.second:
             self.second, self.refused_now = second, 0
         self.refused_now += 1
-        echo = bytes(body[_COUNTER]) if _looks_sealed(body) else b""
+        echo = bytes(body[_ECHO]) if _looks_sealed(body) else b""
         answer = msgspec.msgpack.encode(Refusal(VERSION, echo))
         return answer if self.refused_now <= REFUSALS_PER_SECOND and len(answer) <= len(body) else b""
 
-    def is_refusal(self, body: bytes | memoryview) -> bool:
-        """Whether `body` is the refusal of a message of this process."""
+    def is_refusal(self, body: bytes | memoryview, place: str) -> bool:
+        """Whether `body`, which came from `place`, is the refusal of a message of this process."""
         try:
             refusal = msgspec.msgpack.decode(body, type=Refusal)
         except UNDECODABLE:
             return False
         if self.seal is None:
             return not refusal.echo
-        return self.first <= int.from_bytes(refusal.echo, "big") < self.next
+        return self.sent.get(refusal.echo) in ("", place)
 
     # -- hints for a joiner
 

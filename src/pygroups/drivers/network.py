@@ -78,9 +78,10 @@ class Network:
         """The contacts at which `peer` may listen."""
         return self.book.reaches(peer)
 
-    def hello(self, peer: Address | None, about: bytes = b"") -> bytes:
-        """A hello for `peer`, as it travels.  Each hello is sent once."""
-        return self.handshake.closed(packed(padded(Hello(VERSION, self.group, self.me, self.contact, peer))), about)
+    def hello(self, peer: Address | None, about: bytes = b"", place: tuple[str, int] | None = None) -> bytes:
+        """A hello for `peer`, as it travels.  Each hello is sent once; over UDP only to `place`."""
+        hello = Hello(VERSION, self.group, self.me, self.contact, peer)
+        return self.handshake.closed(packed(padded(hello)), about, place)
 
     def unopened(self, body: bytes | memoryview, where: str) -> bytes:
         """The refusal of a message from the host `where` that this member cannot open; b"" if it sends none."""

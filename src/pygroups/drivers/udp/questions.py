@@ -59,7 +59,7 @@ class UdpQuestions:
         if len(self.open) > OPEN_MAX:
             del self.open[next(iter(self.open))]
         for place in places:
-            network.datagrams.give([SEARCH + network.handshake.closed(packed(question))], place)
+            network.datagrams.give([SEARCH + network.handshake.closed(packed(question), place=place)], place)
 
     def answered(self, datagram: memoryview, place: SocketAddress) -> None:
         """An answer has arrived."""

@@ -280,7 +280,7 @@ class UdpNetwork(Network):
 
     def send_hello(self, peer: Address | None, place: SocketAddress, nonce: bytes) -> None:
         """Ask `peer` for an answer, and send it the contact of this member."""
-        self.datagrams.give([QUESTION + nonce + self.hello(peer, nonce)], place)
+        self.datagrams.give([QUESTION + nonce + self.hello(peer, nonce, place)], place)
 
     def refused(self, peer: Address, answer: Welcome) -> None:
         """`peer` refuses the messages of this member."""
