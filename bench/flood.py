@@ -121,6 +121,10 @@ async def run(options: argparse.Namespace) -> None:
         for _ in range(options.repeat):
             for flood, found in tries.items():
                 found.append(await throughput(options, transport, flood=flood))
+        cpu = {
+            flood: statistics.median([one["cpu_s_per_million_deliveries"] for one in found])
+            for flood, found in tries.items()
+        }
         rates = {flood: statistics.median([one["messages_per_s"] for one in found]) for flood, found in tries.items()}
         result.write(
             transport=transport,
@@ -130,6 +134,7 @@ async def run(options: argparse.Namespace) -> None:
             datagrams_per_s=options.rate if transport == "udp" else 0,
             came_per_s=statistics.median([one["came_per_s"] for one in tries[True]]),
             messages_per_s={"quiet": rates[False], "flooded": rates[True]},
+            cpu_s_per_million_deliveries={"quiet": cpu[False], "flooded": cpu[True]},
             ratio=round(rates[True] / rates[False], 2),
         )
 

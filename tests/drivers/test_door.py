@@ -22,7 +22,7 @@ from pygroups.wire.frame import VERSION
 from tests.drivers.networks import dialed, greeted, nodes, run, until
 from tests.drivers.tiny_stack import A, B, C
 
-HUGE = 15 << 20
+HUGE = 4 << 20
 
 FEW_DESCRIPTORS = """
 import asyncio, resource, sys
@@ -87,7 +87,7 @@ def test_what_unfinished_frames_keep_is_bounded_and_who_is_in_the_view_is_served
                 writer.write(LENGTH.pack(HUGE) + bytes(3 << 20))
             await until(lambda: b.counts["connections closed: unfinished frames"])
             assert b.net.door.kept_bytes <= 8 << 20
-            frame = os.urandom(6 << 20)
+            frame = os.urandom(3 << 20)
             a.net.send([((B,), [frame])])
             await until(lambda: b.frames == [frame])
             for writer in writers:
@@ -101,7 +101,7 @@ def test_what_unfinished_frames_keep_is_bounded_and_who_is_in_the_view_is_served
 def test_a_frame_of_a_member_that_is_more_than_all_may_keep_ends_its_connection() -> None:
     async def main() -> None:
         async with nodes(A, B, receive_bytes=1 << 20) as (a, b):
-            a.net.send([((B,), [bytes(5 << 20)])])
+            a.net.send([((B,), [bytes(3 << 20)])])
             await until(lambda: b.events == [Ended(A)])
             assert b.counts["connections closed: unfinished frames"] == 1
             assert b.net.door.kept_bytes == 0
@@ -109,7 +109,7 @@ def test_a_frame_of_a_member_that_is_more_than_all_may_keep_ends_its_connection(
     run(main)
 
 
-@pytest.mark.parametrize("size", [READ_BYTES - 4, READ_BYTES, READ_BYTES + 1, 3 * READ_BYTES, 1 << 20, (5 << 20) + 3])
+@pytest.mark.parametrize("size", [READ_BYTES - 4, READ_BYTES, READ_BYTES + 1, 3 * READ_BYTES, 1 << 20, (3 << 20) + 3])
 def test_a_frame_of_any_size_comes_whole_in_pieces_of_any_size(size: int) -> None:
     async def main() -> None:
         async with nodes(B) as (b,):

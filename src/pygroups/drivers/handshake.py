@@ -35,7 +35,7 @@ _FIRST_MAX: Final = 1 << 62
 
 
 class Refusal(msgspec.Struct, array_like=True, tag="sealed"):
-    """The answer to a message that could not be opened.  `echo`: the first bytes behind its clear part, if it was sealed."""
+    """The answer to a message that could not be opened.  `echo`: its first encrypted bytes, if it was sealed."""
 
     version: int  # of the wire
     echo: Annotated[bytes, Meta(max_length=8)]
