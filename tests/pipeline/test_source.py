@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def test_records_messages_and_damaged_places(spark: SparkSession, tmp_path: Path
     source = spark.read.format("pygroups")
     records = source.load(str(tmp_path))
     assert records.schema == RECORDS
-    assert records.count() == 2
+    seconds = records.where("time > timestamp '1970-01-01'").selectExpr("unix_micros(time)", "date_format(time, 'y')")
+    assert [tuple(row) for row in seconds.orderBy("index").collect()] == [(5, "1970"), (6, "1970")]
     messages = source.option("table", "messages").load(str(tmp_path))
     assert messages.schema == MESSAGES
     rows = messages.orderBy("number").select("number", "position", "payload").collect()
@@ -98,6 +100,18 @@ def test_records_messages_and_damaged_places(spark: SparkSession, tmp_path: Path
     assert places.schema == QUARANTINE
     (place,) = places.collect()
     assert (place["group"], place["member"], place["reason"]) == ("g", "A", "bad checksum")
+
+
+def test_a_record_has_its_time_unless_no_calendar_has_it(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path, "g", "A", "1", "total", host="h", boot_id="b", services=services_of_v1("total"))
+    noon = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    for us in (int(noon.timestamp()) * 1_000_000, (1 << 63) - 1, -(1 << 62)):
+        journal.write([("deliver", (1, "A@1"), RUN | {"first": 1, "count": 2})], us, 1)
+    journal.close()
+    rows = rows_of(reader_on(tmp_path, schema="time member"))
+    assert [row["time"] for row in rows] == [noon, None, None]
+    rows = rows_of(reader_on(tmp_path, table="messages", schema="number time"))
+    assert [(row["number"], row["time"]) for row in rows] == [(n, at) for at in (noon, None, None) for n in (1, 2)]
 
 
 def test_each_run_becomes_its_messages(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from pygroups.journal.schema import COLUMNS, VIOLATION_COLUMNS
@@ -37,7 +38,9 @@ def struct_of(columns: dict[str, str]) -> StructType:
     return StructType([StructField(name, _TYPES[ddl]) for name, ddl in columns.items()])
 
 
-RECORDS: Final = struct_of(COLUMNS)
+TIME: Final = StructField("time", TimestampType())
+"""`time_us` as a point in time; null outside of the years 1 to 9999, which Python and Spark's texts end with."""
+RECORDS: Final = struct_of(COLUMNS).add(TIME)
 QUARANTINE_COLUMNS: Final = {
     "group": "string",
     "member": "string",
@@ -72,10 +75,12 @@ MESSAGES_COLUMNS: Final = {
     "payload": "binary",
 }
 MESSAGES: Final = StructType(
-    [StructField(n, BinaryType() if t == "binary" else _TYPES[t]) for n, t in MESSAGES_COLUMNS.items()]
+    [*(StructField(n, BinaryType() if t == "binary" else _TYPES[t]) for n, t in MESSAGES_COLUMNS.items()), TIME]
 )
 ORDERED: Final = StructType(
-    [field for field in MESSAGES if field.name not in ("member", "incarnation", "time_us")]  # those of one archive
+    [
+        field for field in MESSAGES if field.name not in ("member", "incarnation", "time_us", "time")
+    ]  # those of one archive
 )
 RUNS: Final = from_arrow_schema(layout.RUNS).add("group", StringType()).add("day", DateType())
 EVENTS: Final = from_arrow_schema(layout.EVENTS).add("group", StringType()).add("day", DateType())

@@ -11,18 +11,36 @@ import pyarrow.compute as pc
 
 from pygroups.journal.reader import TYPES, Quarantine, Range, WantedRecords, read_segments
 from pygroups.pipeline.ingest import layout
-from pygroups.pipeline.schemas import QUARANTINE, RANGES
+from pygroups.pipeline.schemas import QUARANTINE, RANGES, TIME
 
 _BATCH_MESSAGES: Final = 1 << 16
+_MADE_OF: Final = {TIME.name: "time_us", "number": "first"}
+_FIRST_US: Final = -62_135_596_800_000_000  # the years 1 to 9999, in UTC
+_END_US: Final = 253_402_300_800_000_000
 _Kinds = frozenset[str] | None
 _HISTORY: Final = {"runs": layout.RUNS, "events": layout.EVENTS, "votes": layout.VOTES}
 _FOLDERS: Final = pa.schema([("group", pa.string()), ("day", pa.date32())])
 
 
 def _records(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
-    for part in read_segments(ranges, asked=WantedRecords(frozenset(columns), kinds)):
+    for part in read_segments(ranges, asked=WantedRecords(_read_for(columns), kinds)):
         if not isinstance(part, Quarantine):
-            yield part.select(columns)
+            yield pa.RecordBatch.from_arrays([_column(part, name) for name in columns], names=list(columns))
+
+
+def _read_for(columns: Sequence[str]) -> frozenset[str]:
+    """The columns of the journal from which these are made."""
+    return frozenset(_MADE_OF.get(name, name) for name in columns)
+
+
+def _column(part: pa.RecordBatch, name: str) -> pa.Array:
+    values = part[_MADE_OF.get(name, name)]
+    return _points_in_time(values) if name == TIME.name else values
+
+
+def _points_in_time(us: pa.Array) -> pa.Array:
+    known = pc.and_(pc.greater_equal(us, _FIRST_US), pc.less(us, _END_US))
+    return pc.if_else(known, us, pa.scalar(None, us.type)).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _quarantine(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) -> Iterator[pa.RecordBatch]:
@@ -40,8 +58,8 @@ def _messages(ranges: Iterable[Range], columns: Sequence[str], kinds: _Kinds) ->
 
 def messages_in(ranges: Iterable[Range], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Each delivered run as the messages in it."""
-    of_records = {"first" if name == "number" else name for name in columns} | {"count", "payload"}
-    for part in read_segments(ranges, asked=WantedRecords(frozenset(of_records), frozenset({"deliver"}))):
+    of_records = _read_for(columns) | {"count", "payload"}
+    for part in read_segments(ranges, asked=WantedRecords(of_records, frozenset({"deliver"}))):
         if isinstance(part, Quarantine):
             continue
         kept = pc.list_value_length(part["payload"])
@@ -67,7 +85,7 @@ def _messages_of(part: pa.RecordBatch, counts: Any, columns: Sequence[str]) -> p
             begins = np.cumsum(np.where(kept, counts, 0)) - np.where(kept, counts, 0)
             array = payloads.flatten().take(pa.array(begins[run] + at, mask=~kept[run]))
         else:
-            array = part["first" if name == "number" else name].take(pa.array(run))
+            array = _column(part, name).take(pa.array(run))
             if name in ("number", "position"):
                 array = pc.add(array, pa.array(at, TYPES["first"]))
         arrays.append(array)
