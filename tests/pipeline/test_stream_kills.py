@@ -39,7 +39,7 @@ def played(command: list[str], until: float = math.inf) -> tuple[int | None, flo
                 process.kill()  # Spark's JVM ends when its parent is gone
                 process.wait()
                 return None, used
-            time.sleep(0.02)
+            time.sleep(0.2)  # a look at all processes takes some milliseconds
     return process.returncode, used
 
 
