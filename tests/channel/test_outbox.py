@@ -29,6 +29,7 @@ class GivenTop:
         class Env:
             config = Config(window=WINDOW, run_bytes=WINDOW)
             services = frozenset({"MEMBERSHIP"})
+            sender_waits = False
 
         self.env = Env()
 
@@ -223,5 +224,25 @@ def test_who_was_woken_when_the_channel_closes_has_not_sent(many: bool) -> None:
         with pytest.raises(NotSent, match="the message was not sent"):
             await waiting
         assert top.accepted == []
+
+    in_a_loop(story)
+
+
+def test_the_stack_knows_whether_a_sender_waits() -> None:
+    async def story(outbox: Outbox, top: GivenTop) -> None:
+        await sending(outbox, b"x")
+        assert not top.env.sender_waits
+        top.free = 0
+        await turn(outbox)
+        waiting, patient = sending(outbox, b"y"), sending(outbox, b"z")
+        await turn(outbox)
+        assert top.env.sender_waits
+        waiting.cancel()
+        await turn(outbox)
+        assert top.env.sender_waits
+        top.free = WINDOW
+        await turn(outbox)
+        await patient
+        assert not top.env.sender_waits
 
     in_a_loop(story)
