@@ -217,10 +217,7 @@ class Member:
             self.sending = 0
         elif self.sending < SENDING_TURNS:
             self.sending += 1
-        elif self._waits():
-            self.seen, self.seen_count = payloads, len(payloads)
-            self.due = True
-            self.loop.call_soon(self.turn)
+        elif self._put_off():
             return
         self.due, self.passes = False, 0
         try:
@@ -228,13 +225,20 @@ class Member:
         except Exception as error:  # noqa: BLE001 (as in receive)
             self.crash(error)
 
-    def _waits(self) -> bool:
-        """Whether this turn waits for the next pass of the loop, in which the application probably sends again."""
+    def _put_off(self) -> bool:
+        """Put this turn off to the next pass of the loop, in which the application probably sends again.  Returns False
+        if the turn has waited long enough."""
         now = self.clock.now()
         if not self.passes:
             self.waits_until = now + SENDING_WAIT
+        if self.passes == SENDING_PASSES or now >= self.waits_until:
+            return False
         self.passes += 1
-        return self.passes <= SENDING_PASSES and now < self.waits_until
+        self.seen = self.top.open.payloads
+        self.seen_count = len(self.seen)
+        self.due = True
+        self.loop.call_soon(self.turn)
+        return True
 
     def _play(self) -> None:
         now = self.clock.now()
