@@ -55,7 +55,7 @@ def test_ten_kills_leave_the_tables_of_an_undisturbed_stream(tmp_path: Path) -> 
     while killed < KILLS and times < 4 * KILLS:
         times += 1
         grown(whole, names, journal, 1 - 0.9**times)  # each time there is something new
-        code, _ = played(command(journal, out), drawn.uniform(0.1, 1) * cost)
+        code, _ = played(command(journal, out), drawn.uniform(0.1, 0.7) * cost)
         killed += code is None
     assert killed == KILLS
     grown(whole, names, journal, 1)
