@@ -20,7 +20,6 @@ from pygroups.core.state_events import StateFailed, StateWanted
 from pygroups.core.view import ViewId
 from tests.channel.socket_group import Group, both_profiles, in_a_group, until
 from tests.channel.test_state import records
-from tests.patience import patience
 
 A, B, C = Address("A", "00"), Address("B", "01"), Address("C", "02")
 
@@ -83,7 +82,7 @@ def given_by(app: App, read: bool = True) -> tuple[list[core.Event], Exception |
         states = States(cast(Any, app), recorder, config, loop.call_later, later.append, Log("A", "g"))
         wanted: StateRequest = states.want(StateWanted(VIEW, (B, C), {}))
         error = await states.provide(wanted) if read else None
-        async with asyncio.timeout(patience(60)):
+        async with asyncio.timeout(60):
             while states.tasks or states.wanted:
                 await asyncio.sleep(0.01)
         return error
@@ -391,7 +390,7 @@ def test_when_one_member_gives_no_state_another_one_does(tmp_path: Path, fault: 
         if fault == "does not read":
             reading[0].cancel()
         third = await group.joined("C", state=joiner, config=config)
-        async with asyncio.timeout(patience(10)):
+        async with asyncio.timeout(10):
             await third.ready()
         assert (joiner.state, joiner.sets) == (b"the state", 1)
         view = await anext(third)
@@ -422,7 +421,7 @@ def test_while_the_state_is_taken_the_others_go_on(tmp_path: Path) -> None:
         other = await group.read("B", config=config)
         third = await group.joined("C", state=app, config=config)
         also = asyncio.create_task(drain(third, []))
-        async with asyncio.timeout(patience(10)):
+        async with asyncio.timeout(10):
             for _ in range(50):
                 await other.channel.send(bytes(8 << 10))
         gate.set()
@@ -502,6 +501,6 @@ def test_nobody_is_ready_who_has_not_joined(tmp_path: Path, pause: float) -> Non
             else:
                 joining.cancel()
             with pytest.raises(ChannelClosed):
-                await asyncio.wait_for(waiting, patience(5))
+                await asyncio.wait_for(waiting, 5)
 
     in_a_group(tmp_path, story)

@@ -153,7 +153,7 @@ def dies_at(nth: int, root: Path, tell: int) -> None:
     journal = opened(root, segment_bytes=300, keep=3, fsync=True)
     for name in CALLS:
         setattr(os, name, counting(getattr(os, name)))
-    for number in range(8):
+    for number in range(12):
         journal.write([("stable", VIEW, {"digest": {"A@1": number}})] * 2, number, number)
         told(tell, bytes([number]))
 
