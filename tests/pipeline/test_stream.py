@@ -67,6 +67,9 @@ def test_a_stream_that_is_killed_has_the_witnesses_and_verdicts_of_the_audit(
     streaming = streamed.Streaming(spark, journal, out)
     killed(monkeypatch, streaming, query, "ingest_segments")
     assert streaming.told[-1].progress.open_views >= len(groups)
+    grown(planted_whole, groups, journal, 0.95)
+    streaming.go_on()
+    assert streaming.told[-1].progress.closed, "views close while their members still write"
     grown(planted_whole, groups, journal, 1)
     killed(monkeypatch, streaming, query, "prune")
     before = streamed.witnesses(out), streamed.counts(out), streamed.minutes(out)
@@ -79,6 +82,20 @@ def test_a_stream_that_is_killed_has_the_witnesses_and_verdicts_of_the_audit(
     assert {key: told[0] for key, told in found.items()} == {key: told[0] for key, told in words.items()}
     progress = State(out).progress()
     assert progress.late == 0 and progress.open_views == 0
+
+
+def test_a_batch_that_was_begun_and_not_ended_is_an_interruption(tmp_path: Path) -> None:
+    stream = query.Stream(None, tmp_path, tmp_path / "checkpoint", print, small=True)  # type: ignore[arg-type]
+    assert not stream.is_interrupted()
+    for file, interrupted in (
+        ("offsets/0", True),
+        ("commits/0", False),
+        ("offsets/.1.tmp", False),
+        ("offsets/1", True),
+    ):
+        (stream.checkpoint / file).parent.mkdir(parents=True, exist_ok=True)
+        (stream.checkpoint / file).touch()
+        assert stream.is_interrupted() == interrupted
 
 
 def test_an_output_belongs_to_its_checkpoint(tmp_path: Path) -> None:

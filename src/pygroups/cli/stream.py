@@ -77,8 +77,10 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, master: st
         running = Stream(session, out, checkpoint, _tell, small=small)
         try:
             running.claim()
-            while not _await_end(running.start(journal, once=once), running, journal):
-                pass
+            begun = running.is_interrupted()
+            _play(running, journal, once)
+            if once and begun and not running.is_interrupted():
+                _play(running, journal, once)  # the first query ended with the batch that was begun
         finally:
             say("")
             session.stop()
@@ -90,6 +92,11 @@ def _streamed(journal: Path, out: Path, checkpoint: Path, once: bool, master: st
             raise
         raise UsageError(f"the stream cannot read or write {error.filename}: {error.strerror}") from error
     return _report(State(out).progress(), out)
+
+
+def _play(running: Stream, journal: Path, once: bool) -> None:
+    while not _await_end(running.start(journal, once=once), running, journal):
+        pass
 
 
 def _await_end(query: StreamingQuery, running: Stream, journal: Path) -> bool:

@@ -98,6 +98,11 @@ class Stream:
                 self._read.update((one.file, one.end) for one in state.segments.values())
         outputs.prepare_tables(self.out)
 
+    def is_interrupted(self) -> bool:
+        """Whether an earlier query has begun a batch that Spark has not noted as ended."""
+        begun, ended = (_numbers_in(self.checkpoint / name) for name in ("offsets", "commits"))
+        return max(begun, default=-1) > max(ended, default=-1)
+
     def close(self) -> None:
         """Let another stream write to the output."""
         self._state.unlock()
@@ -215,6 +220,10 @@ def _segment(row: Any) -> Segment:
     return Segment(
         row["file"], row["group"], row["member"], row["incarnation"], row["end"], row["following"], row["trouble"]
     )
+
+
+def _numbers_in(folder: Path) -> list[int]:
+    return [int(file.name) for file in folder.glob("*") if file.name.isdecimal()]
 
 
 def _id_of(checkpoint: Path) -> str | None:
