@@ -23,7 +23,7 @@ PLAY: Final = """
 import asyncio, json, sys, pathlib
 sys.path.insert(0, "bench")
 import state
-print(json.dumps(asyncio.run(state.play(pathlib.Path(sys.argv[1]), int(sys.argv[2]), 500, sys.argv[3]))))
+print(json.dumps(asyncio.run(state.play(pathlib.Path(sys.argv[1]), int(sys.argv[2]), 500, sys.argv[3], "tcp"))))
 """
 
 

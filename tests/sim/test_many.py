@@ -11,7 +11,7 @@ from pygroups.layers.profiles import PROFILES
 from pygroups.sim.batches.coverage import SEEDS_MIN
 from tests.sim.test_command import digests, simulate
 
-EACH = 40
+EACH = 60
 DETERMINED = range(1_002, 1_004)
 PARTS = {"fifo", "uniform-fifo"}
 """Profiles whose layers are all in another one."""

@@ -39,7 +39,7 @@ PLANTED = {
 }
 
 
-def played(text: str, marks_max: int = 100_000) -> Judge:
+def played(text: str, marks_max: int = 10_000) -> Judge:
     history = History("total")
     messages = Messages()
     checks: list[Check] = [messages, Causal(messages)]

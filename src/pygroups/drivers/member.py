@@ -135,8 +135,7 @@ class Member:
         assert isinstance(top, Top)
         self.top = top
         self.due = False  # the loop will call turn()
-        self.seen: list[bytes] = []  # the open run, as the last turn left it, or the last wait of this one
-        self.seen_count = 0  # its payloads
+        self.seen = 0  # the number of the next payload, at the end of the last turn or the last wait of this one
         self.sending = 0  # turns in a row before which the application sent
         self.passes = 0  # for which this turn has waited
         self.waits_until = NEVER  # the end of that
@@ -212,8 +211,8 @@ class Member:
         """Play one turn, or put it off."""
         if self.closed:
             return
-        payloads = self.top.open.payloads
-        if not payloads or (payloads is self.seen and len(payloads) == self.seen_count):
+        following = self.top.following
+        if following == self.seen:
             self.sending = 0
         elif self.sending < SENDING_TURNS:
             self.sending += 1
@@ -234,9 +233,7 @@ class Member:
         if self.passes == SENDING_PASSES or now >= self.waits_until:
             return False
         self.passes += 1
-        self.seen = self.top.open.payloads
-        self.seen_count = len(self.seen)
-        self.due = True
+        self.seen, self.due = self.top.following, True
         self.loop.call_soon(self.turn)
         return True
 
@@ -248,8 +245,7 @@ class Member:
             self.late.write(kept, self.clock.wall())
             kept.clear()
         self.inbox.turned()
-        self.seen = self.top.open.payloads
-        self.seen_count = len(self.seen) if self.seen else 0
+        self.seen = self.top.following
         if not self.closed:
             self._arm(self.stack.wake())
 
