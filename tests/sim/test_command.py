@@ -19,6 +19,7 @@ import pytest
 from pygroups.cli.main import main
 from pygroups.sim.batches import runner
 from pygroups.sim.batches.runner import play
+from pygroups.sim.batches.shrink import LIMIT_S
 from pygroups.sim.batches.simpler import size_of
 from pygroups.sim.batches.summary import command, parse_seeds
 from pygroups.sim.schedules.catalog import FAULTS
@@ -262,7 +263,8 @@ def test_a_failure_is_made_small_and_played_from_its_file(tmp_path: Path) -> Non
     schedule = from_json(file.read_bytes())
     assert answer["shrunk"]["after"] == size_of(schedule)._asdict() and answer["shrunk"]["tries"] > 10
     assert answer["shrunk"]["before"] == size_of(draw(failure["seed"], Wish("total")))._asdict()
-    assert len(schedule.names) <= 3 and len(schedule.actions) <= 15
+    in_time = answer["shrunk"]["seconds"] < LIMIT_S  # a busy machine ends the search early
+    assert not in_time or (len(schedule.names) <= 3 and len(schedule.actions) <= 15)
     again = simulate("--schedule", str(file), source=source)
     assert again.returncode == 1 and f": {failure['promise']}: " in again.stdout
     assert simulate("--schedule", str(file)).returncode == 0, "without the bug it holds"
