@@ -175,12 +175,7 @@ class Top(PassingLayer):
 
     def unknown(self) -> range:
         """The numbers of the own multicasts that were accepted and not delivered here."""
-        return range(self.delivered, self.following)
-
-    @property
-    def following(self) -> int:
-        """The number of the next own multicast that is accepted."""
-        return self.open.first + len(self.open.payloads)
+        return range(self.delivered, self.open.first + len(self.open.payloads))
 
     def end_turn(self) -> None:
         if self.stopped:

@@ -211,8 +211,8 @@ class Member:
         """Play one turn, or put it off."""
         if self.closed:
             return
-        following = self.top.following
-        if following == self.seen:
+        opened = self.top.open
+        if not opened.payloads or opened.first + len(opened.payloads) == self.seen:
             self.sending = 0
         elif self.sending < SENDING_TURNS:
             self.sending += 1
@@ -233,7 +233,8 @@ class Member:
         if self.passes == SENDING_PASSES or now >= self.waits_until:
             return False
         self.passes += 1
-        self.seen, self.due = self.top.following, True
+        self.seen = self.top.open.first + len(self.top.open.payloads)
+        self.due = True
         self.loop.call_soon(self.turn)
         return True
 
@@ -245,7 +246,8 @@ class Member:
             self.late.write(kept, self.clock.wall())
             kept.clear()
         self.inbox.turned()
-        self.seen = self.top.following
+        opened = self.top.open
+        self.seen = opened.first + len(opened.payloads) if opened.payloads else opened.first
         if not self.closed:
             self._arm(self.stack.wake())
 
