@@ -90,8 +90,6 @@ def _early(session: SparkSession, recorded: Recorded, batch: Batch, store: Store
 
 
 def _late(recorded: Recorded, batch: Batch, store: Store, found: Found) -> None:
-    # A journal that goes on has no further record of a closed view: what it lacks there, it never gets.
-    recorded = replace(recorded, open=False, lives=recorded.lives.withColumn("open", F.lit(False)))
     rules = _rules(recorded, WHEN_A_VIEW_CLOSES)
     tables = prepare(recorded, rules, store)
 
