@@ -48,7 +48,7 @@ BESIDE: Final = {
 """The folders of the parts whose output comes at the end, or files of one. Every other folder, new ones too, is of the
 first part."""
 NICE: Final = {"mutants": 10, "simulator": 10, "scenarios": 10, "layers": 10}
-"""By how much the parts are nice, that are short and never wait."""
+"""By how much the parts are nice that never wait for a process or a clock: those that do come first."""
 SLOWEST: Final = ("--durations=25", "--durations-min=5")
 """Each part lists its slowest tests at its end."""
 
